@@ -1,0 +1,1 @@
+"""Pure rules: no Django, no Redis, no clock of its own."""
