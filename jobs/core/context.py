@@ -1,0 +1,155 @@
+"""What a handler can see of its own job, and say about it, while it runs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from jobs.core.job import LeasedJob, moment
+from jobs.exceptions import OptionInvalid
+
+Report = Callable[[float, float | None, str], None]
+"""Takes ``(current, total, message)`` to where people see it. Must not block for long: async handlers call it too."""
+
+_logger = logging.getLogger("jobs.job")
+
+
+class Context(msgspec.Struct, eq=False):
+    """The running job, as its handler sees it. Ask for it with a parameter called ``ctx``.
+
+    Cheap to make, since one is made for each attempt: it reads from the lease and works out the rest when asked.
+    """
+
+    lease: LeasedJob
+    payload: dict[str, Any]
+    """The handler's keyword arguments, converted to the types of its signature."""
+    deadline_at: float | None = None
+    """Unix seconds on this machine's clock at which the attempt times out."""
+    report: Report | None = None
+    stop_reason: BaseException | None = None
+
+    @property
+    def id(self) -> str:
+        return self.lease.id
+
+    @property
+    def type(self) -> str:
+        return self.lease.type
+
+    @property
+    def pool(self) -> str:
+        return self.lease.route.pool
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1. Attempts whose worker died count."""
+        return self.lease.attempt
+
+    @property
+    def max_retries(self) -> int:
+        return self.lease.max_retries
+
+    @property
+    def fencing_token(self) -> int:
+        """Grows with every lease of this job. Hand it to systems that must refuse a late writer."""
+        return self.lease.fencing_token
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When this attempt times out (UTC), or None without a time-out."""
+        return None if self.deadline_at is None else datetime.fromtimestamp(self.deadline_at, UTC)
+
+    @property
+    def tags(self) -> list[str]:
+        return list(self.lease.extras.get("tags") or ())
+
+    @property
+    def meta(self) -> dict[str, str]:
+        return dict(self.lease.extras.get("meta") or {})
+
+    @property
+    def schedule(self) -> str | None:
+        """The name of the schedule that made this job."""
+        return self.lease.extras.get("schedule")
+
+    @property
+    def fire_time(self) -> datetime | None:
+        """The nominal time of the firing: use it instead of "now" in recurring work."""
+        return moment(self.lease.extras.get("fire_time_ms") or 0)
+
+    @property
+    def parents(self) -> dict[str, Any]:
+        """Results of the workflow parents by node key. Empty outside a workflow."""
+        return self.lease.extras.get("parents") or {}
+
+    @property
+    def workflow(self) -> str | None:
+        """The id of the workflow run that this job is a node of."""
+        return self.lease.extras.get("workflow_run")
+
+    @property
+    def log(self) -> logging.LoggerAdapter[logging.Logger]:
+        """A logger (``jobs.job``) whose records carry ``job_id``, ``job_type`` and ``attempt``."""
+        return logging.LoggerAdapter(
+            _logger, {"job_id": self.id, "job_type": self.type, "pool": self.pool, "attempt": self.attempt}
+        )
+
+    def progress(self, current: float, total: float | None = None, message: str = "") -> None:
+        """Says how far the work is. Shown live; calls in quick succession may be merged into the last one."""
+        for name, number in (("current", current), ("total", total)):
+            if number is None and name == "total":
+                continue
+            if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number < float("inf"):
+                raise OptionInvalid(
+                    f"progress {name}: expected a number of 0 or more, got {number!r:.80}",
+                    fix="Write ctx.progress(3, 12) or ctx.progress(0.25, 1.0).",
+                )
+        if self.report is not None:
+            self.report(current, total, str(message))
+
+    def is_cancelled(self) -> bool:
+        """True once this attempt should stop: cancelled, timed out, or its lease lost. Costs nothing to ask."""
+        return self.stop_reason is not None
+
+    def raise_if_cancelled(self) -> None:
+        """Raises ``JobCancelled``, ``JobTimeout`` or ``LeaseLost`` if this attempt should stop."""
+        if self.stop_reason is not None:
+            raise self.stop_reason
+
+    def stop(self, reason: BaseException) -> None:
+        """For the worker: asks the handler to stop. The first reason stays."""
+        if self.stop_reason is None:
+            self.stop_reason = reason
+
+    @contextmanager
+    def active(self) -> Iterator[Context]:
+        """Makes this the ``current_context()`` of the block."""
+        token = activate(self)
+        try:
+            yield self
+        finally:
+            deactivate(token)
+
+
+_current: ContextVar[Context] = ContextVar("jobs_context")
+
+activate: Callable[[Context], Token[Context]] = _current.set
+"""Makes a context the current one of this thread or asyncio task. Hand the answer to ``deactivate``."""
+deactivate: Callable[[Token[Context]], None] = _current.reset
+
+
+def current_context() -> Context:
+    """The context of the job that runs here: this thread or asyncio task, and what it awaits or copies.
+
+    Raises LookupError outside a handler.
+    """
+    try:
+        return _current.get()
+    except LookupError:
+        raise LookupError("No job is running here: current_context() works only inside a handler.") from None
