@@ -1,0 +1,161 @@
+"""The library's settings: Django's ``SCHEDULER`` dict, checked and frozen. Nothing else reads that dict."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a project can decide. The field ``lease_seconds`` is the key ``LEASE_SECONDS``, and so on."""
+
+    redis_url: str = "embedded:"
+    """Server of the engine; see the settings reference for the forms it may take."""
+    var_dir: Path = Path("var")
+    """Where the embedded server keeps its data."""
+    namespace: str = "mainspring"
+    """Prefix of every key and channel."""
+    lease_seconds: float = 10.0
+    """How long a worker holds a job without renewing; it renews at a third of it."""
+    hard_timeout_grace: float = 5.0
+    """Seconds between a job's time-out and the moment its worker gives it up for good."""
+    grace_seconds: float = 25.0
+    """How long a stopping worker lets running jobs finish."""
+    slots: int = 10
+    """Slots per worker process and pool, where the pool does not say otherwise."""
+    pools: dict[str, int] = field(default_factory=dict)
+    """Slots per worker process of the pools named here."""
+    payload_limit: int = 262_144
+    """Bytes of one encoded payload."""
+    result_limit: int = 262_144
+    """Bytes of one encoded result; what is longer is cut and says so."""
+    error_limit: int = 16_384
+    """Bytes of one stored traceback; what is longer is cut and says so."""
+    attempts_kept: int = 25
+    """Attempts that one job remembers: the newest ones."""
+    retention_seconds: float = 7 * 86_400.0
+    """How long succeeded, cancelled and skipped jobs are kept."""
+    middleware: list[str] = field(default_factory=list)
+    """Dotted paths of what wraps each attempt, outermost first."""
+    enqueue_middleware: list[str] = field(default_factory=list)
+    """Dotted paths of what wraps each enqueue, outermost first."""
+    autodiscover: list[str] = field(default_factory=lambda: ["jobs", "tasks"])
+    """Modules of each installed app that are imported at start because they register job types."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong with the ``SCHEDULER`` dict: what, and what to write instead."""
+
+    key: str
+    message: str
+    fix: str
+
+
+def problems(raw: object) -> list[Problem]:
+    """All that is wrong with a ``SCHEDULER`` dict; an empty list when it can be used."""
+    if not isinstance(raw, Mapping):
+        return [
+            Problem("SCHEDULER", f"SCHEDULER must be a dict, not {_shown(raw)}.", 'Write SCHEDULER = {"REDIS_URL": …}.')
+        ]
+    found = []
+    for key, value in raw.items():
+        if key not in KEYS:
+            found.append(_unknown(key))
+        elif not _fits(value, HINTS[KEYS[key]]):
+            expected = EXPECTED.get(KEYS[key]) or _words(HINTS[KEYS[key]])
+            found.append(
+                Problem(
+                    key, f"SCHEDULER[{key!r}] must be {expected}, not {_shown(value)}.", f"Default: {DEFAULTS[key]!r}."
+                )
+            )
+        elif (limit := MINIMUM.get(KEYS[key])) is not None and value < limit:
+            found.append(
+                Problem(
+                    key, f"SCHEDULER[{key!r}] must be at least {limit}, not {value}.", f"Default: {DEFAULTS[key]!r}."
+                )
+            )
+    return found
+
+
+@cache
+def get_settings() -> Settings:
+    """The settings in force. Raises ``ImproperlyConfigured`` naming every problem."""
+    raw = getattr(django_settings, "SCHEDULER", {})
+    if found := problems(raw):
+        raise ImproperlyConfigured("\n".join(f"{problem.message} {problem.fix}" for problem in found))
+    values = {KEYS[key]: value for key, value in raw.items()}
+    if "var_dir" in values:
+        values["var_dir"] = Path(values["var_dir"])
+    return Settings(**values)
+
+
+def _reset(*, setting: str, **_: object) -> None:
+    if setting == "SCHEDULER":
+        get_settings.cache_clear()
+
+
+setting_changed.connect(_reset, dispatch_uid="jobs.conf")
+
+KEYS = {setting.name.upper(): setting.name for setting in fields(Settings)}
+DEFAULTS = {key: getattr(Settings(), name) for key, name in KEYS.items()}
+HINTS = typing.get_type_hints(Settings)
+EXPECTED = {"var_dir": "a path", "pools": "a dict of pool names and whole numbers"}
+MINIMUM: dict[str, float] = {
+    "lease_seconds": 0.1,  # renewal every 33 ms: less would be lost to scheduling noise
+    "hard_timeout_grace": 0,
+    "grace_seconds": 0,
+    "slots": 1,
+    "payload_limit": 2,  # an empty object
+    "result_limit": 64,  # room for the notice that says a result was cut
+    "error_limit": 64,
+    "attempts_kept": 1,
+    "retention_seconds": 0,
+}
+
+
+def _unknown(key: object) -> Problem:
+    near = difflib.get_close_matches(str(key).upper(), KEYS, n=1, cutoff=0.5)
+    fix = f"Did you mean {near[0]}?" if near else f"Known keys: {', '.join(sorted(KEYS))}."
+    return Problem(str(key), f"SCHEDULER has no key {key!r}.", fix)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is dict:
+        return isinstance(value, Mapping) and all(
+            _fits(key, arguments[0]) and _fits(item, arguments[1]) for key, item in value.items()
+        )
+    if origin is list:
+        return isinstance(value, (list, tuple)) and all(_fits(item, arguments[0]) for item in value)
+    if origin is types.UnionType:
+        return any(_fits(value, argument) for argument in arguments)
+    if hint is Path:
+        return isinstance(value, (str, os.PathLike))
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _words(hint: Any) -> str:
+    names = {str: "a text", int: "a whole number", float: "a number", list: "a list of texts"}
+    return names[typing.get_origin(hint) or hint]
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 80 else text[:77] + '…'}"

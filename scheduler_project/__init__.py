@@ -1,0 +1,1 @@
+"""The Django project that runs Mainspring: settings, addresses, servers' entry points."""

@@ -1,0 +1,158 @@
+"""Settings of the project, read from the environment (see .env.example). Safe for development as they stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dj_database_url
+
+from jobs.store import embedded
+from scheduler_project import environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = BASE_DIR / environment.text("SCHEDULER_VAR_DIR", "var")
+DEBUG = environment.boolean("DJANGO_DEBUG", True)
+
+# The scheduler -------------------------------------------------------------------------------------------------------
+
+SCHEDULER = {
+    "REDIS_URL": environment.text("SCHEDULER_REDIS_URL", "embedded:"),
+    "VAR_DIR": VAR_DIR,
+    "NAMESPACE": environment.text("SCHEDULER_NAMESPACE", "mainspring"),
+    "LEASE_SECONDS": environment.seconds("SCHEDULER_LEASE_SECONDS", 10.0),
+}
+
+# Security ------------------------------------------------------------------------------------------------------------
+
+SECRET_KEY = environment.secret_key("DJANGO_SECRET_KEY", development=DEBUG, var_dir=VAR_DIR)
+ALLOWED_HOSTS = environment.words("DJANGO_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"] if DEBUG else [])
+CSRF_TRUSTED_ORIGINS = environment.words("DJANGO_CSRF_TRUSTED_ORIGINS")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not DEBUG
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# Applications --------------------------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "jobs",
+    "dashboard",
+    *(["samples"] if DEBUG else []),
+    *environment.words("SCHEDULER_APPS"),
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "dashboard.middleware.SecurityHeaders",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "scheduler_project.urls"
+ASGI_APPLICATION = "scheduler_project.asgi.application"
+WSGI_APPLICATION = "scheduler_project.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# Database ------------------------------------------------------------------------------------------------------------
+
+DATABASES = {
+    "default": dj_database_url.config(default=f"sqlite:///{VAR_DIR / 'db.sqlite3'}"),
+}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # Web, workers and admin write at once: readers must not block writers, and a writer waits for its turn from the
+    # start of its transaction instead of failing in the middle of it.
+    DATABASES["default"]["OPTIONS"] = {
+        "timeout": 20,
+        "transaction_mode": "IMMEDIATE",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL",
+    }
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# Live updates --------------------------------------------------------------------------------------------------------
+# Hints only, on the engine's server under a prefix of its own. The pub/sub layer survives what the default layer does
+# not: idle connections under the read time-out of redis-py 8.
+
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {
+            "hosts": [environment.channel_host(embedded.address(str(SCHEDULER["REDIS_URL"]), VAR_DIR))],
+            "prefix": f"{SCHEDULER['NAMESPACE']}-channels",
+        },
+    },
+}
+
+# Pages ---------------------------------------------------------------------------------------------------------------
+
+LOGIN_URL = "/accounts/login/"
+LOGIN_REDIRECT_URL = "/dashboard/"
+LOGOUT_REDIRECT_URL = LOGIN_URL
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+STATIC_URL = "/static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = DEBUG
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "dashboard.storage.HashedStaticFiles"
+    },
+}
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+# Samples -------------------------------------------------------------------------------------------------------------
+
+SAMPLES_DIR = VAR_DIR / "samples"
+SAMPLES_BASE_URL = environment.text("SAMPLES_BASE_URL", "http://127.0.0.1:8000")
+if DEBUG:
+    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    EMAIL_FILE_PATH = SAMPLES_DIR / "mail"
+
+# Logs ----------------------------------------------------------------------------------------------------------------
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+}

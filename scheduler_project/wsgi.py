@@ -1,0 +1,11 @@
+"""For servers without WebSockets: pages work, live updates do not."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_project.settings")
+
+application = get_wsgi_application()

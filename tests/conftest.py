@@ -1,0 +1,166 @@
+"""What every test can ask for: a real server under a name of its own, an engine, a clock, a server to hurt."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+
+from tests.support.clock import ManualClock
+from tests.support.valkey import ValkeyServer, describe, shared_server
+
+if TYPE_CHECKING:
+    from pytest_django.fixtures import SettingsWrapper
+
+    from jobs.engine import Engine
+    from jobs.store.connection import Store
+
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+server_url = pytest.StashKey[str]()
+server_end = pytest.StashKey[ExitStack]()
+counter = iter(range(1_000_000_000))
+
+
+# The server of the session -------------------------------------------------------------------------------------------
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Starts the server here, so that the header can say which one and which version it is."""
+    if config.option.collectonly:
+        return "scheduler: no server for collecting"
+    end = ExitStack()
+    url, origin = end.enter_context(shared_server())
+    config.stash[server_url] = url
+    config.stash[server_end] = end
+    return f"scheduler: {describe(url)}, {origin}; Django {_django_version()}"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if server_end in config.stash:
+        config.stash[server_end].close()
+
+
+def _django_version() -> str:
+    import django
+
+    return django.get_version()
+
+
+@pytest.fixture(scope="session")
+def valkey_url(pytestconfig: pytest.Config) -> str:
+    """URL of the server that all tests share."""
+    return pytestconfig.stash[server_url]
+
+
+@pytest.fixture(scope="session")
+def _raw(valkey_url: str) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(valkey_url) as client:
+        yield client
+
+
+# One name space a test -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def namespace() -> str:
+    """The key prefix of this test."""
+    return f"test-{os.getpid()}-{next(counter)}"
+
+
+@pytest.fixture(autouse=True)
+def _scheduler(settings: SettingsWrapper, valkey_url: str, namespace: str, _raw: redis.Redis) -> Iterator[None]:
+    """Points the SCHEDULER settings at the shared server; afterwards sweeps up, and fails on keys that nobody owns."""
+    settings.SCHEDULER = {**settings.SCHEDULER, "REDIS_URL": valkey_url, "NAMESPACE": namespace}
+    yield
+    found = [key.decode() for key in _raw.scan_iter(match=f"{namespace}:*", count=5_000)]
+    for start in range(0, len(found), 1_000):
+        _raw.unlink(*found[start : start + 1_000])
+    from jobs.store import keys
+
+    strangers = [key for key in found if not keys.is_known(namespace, key)]
+    assert not strangers, f"keys that jobs.store.keys does not know: {strangers}"
+
+
+@pytest.fixture
+def store(valkey_url: str, namespace: str) -> Iterator[Store]:
+    """A connection of the test's own."""
+    from jobs.store.connection import Store
+
+    store = Store(valkey_url, namespace=namespace)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """The time that ``engine`` believes in."""
+    return ManualClock()
+
+
+@pytest.fixture
+def engine(store: Store, clock: ManualClock) -> Engine:
+    """All verbs, on the shared server, under a clock that the test moves."""
+    from jobs.conf import get_settings
+    from jobs.engine import Engine
+
+    return Engine(store, get_settings(), clock)
+
+
+# Servers to hurt -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def make_valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., ValkeyServer]]:
+    """Makes started servers: ``make_valkey(appendfsync="everysec")``. All are ended after the test."""
+    made: list[ValkeyServer] = []
+
+    def make(**options: Any) -> ValkeyServer:
+        server = ValkeyServer(tmp_path_factory.mktemp("v"), **options).start()
+        made.append(server)
+        return server
+
+    yield make
+    for server in made:
+        if server.process is not None:
+            server.kill()
+
+
+@pytest.fixture
+def private_valkey(make_valkey: Callable[..., ValkeyServer]) -> ValkeyServer:
+    """A server that this test alone uses and may kill, stop and start."""
+    return make_valkey()
+
+
+@pytest.fixture
+def var_dir(tmp_path: Path) -> Path:
+    """A var dir for processes that this test starts."""
+    return tmp_path / "var"
+
+
+# Missing parts -------------------------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """In CI everything is there, so a skip means that something was not tested: that is a failure."""
+    report = yield
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid}: a skip is a failure when CI is set ({reason})"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    report = yield
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"{collector.nodeid}: a skipped module is a failure when CI is set ({report.longrepr})"
+    return report
