@@ -1,0 +1,100 @@
+"""The verbs on jobs, pools, workers: one method is one script or one read. The engine holds a store and a clock.
+
+``get_engine()`` is the one of this process, made from the settings.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+from django.core.signals import setting_changed
+
+from jobs.conf import Settings, get_settings
+from jobs.core.clock import Clock, ServerClock
+from jobs.engine.jobs import Jobs
+from jobs.engine.leases import Completion, Failure, Leases, LeaseReply, PromoteReply, RecoverReply, RenewReply
+from jobs.engine.listing import JobFilter, Page
+from jobs.engine.pools import Pause, Pool, PoolNotFound, Pools
+from jobs.engine.stats import Snapshot, Stats
+from jobs.engine.types import TypeOverrides, Types
+from jobs.engine.upkeep import Upkeep
+from jobs.engine.workers import Worker, WorkerInfo, WorkerNotFound, Workers
+from jobs.store.codec import new_token
+from jobs.store.connection import Store
+from jobs.store.topology import Topology
+
+__all__ = [
+    "Completion",
+    "Engine",
+    "Failure",
+    "JobFilter",
+    "LeaseReply",
+    "Page",
+    "Pause",
+    "Pool",
+    "PoolNotFound",
+    "PromoteReply",
+    "RecoverReply",
+    "RenewReply",
+    "Snapshot",
+    "TypeOverrides",
+    "Worker",
+    "WorkerInfo",
+    "WorkerNotFound",
+    "get_engine",
+    "new_token",
+]
+
+
+class Engine:
+    """All verbs over one store, by noun."""
+
+    def __init__(self, store: Store, settings: Settings, clock: Clock | None = None) -> None:
+        clock = clock or ServerClock()
+        self.store = store
+        self.settings = settings
+        self.topology = Topology(store)
+        self.jobs = Jobs(store, settings, clock, self.topology)
+        self.leases = Leases(store, settings, clock)
+        self.types = Types(store)
+        self.workers = Workers(store, clock)
+        self.pools = Pools(store, settings, clock, self.topology, self.workers)
+        self.stats = Stats(store, self.topology, self.pools, self.workers)
+        self.upkeep = Upkeep(store, self.topology, self.jobs, self.leases, self.workers)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+_lock = threading.Lock()
+_current: tuple[int, Engine] | None = None
+
+
+def get_engine() -> Engine:
+    """The engine of this process (a forked child gets its own)."""
+    global _current
+    if _current is None or _current[0] != os.getpid():
+        with _lock:
+            if _current is None or _current[0] != os.getpid():
+                settings = get_settings()
+                _current = (os.getpid(), Engine(Store.from_settings(settings), settings))
+    return _current[1]
+
+
+def reset_engine() -> None:
+    """Closes the process's engine; the next ``get_engine`` builds a new one."""
+    global _current
+    with _lock:
+        if _current is not None and _current[0] == os.getpid():
+            _current[1].close()
+        _current = None
+
+
+def _on_setting_changed(*, setting: str, **_: Any) -> None:
+    if setting == "SCHEDULER":
+        reset_engine()
+
+
+setting_changed.connect(_on_setting_changed, dispatch_uid="jobs.engine")

@@ -1,0 +1,45 @@
+"""Claims on names that are unique over all pools: callers' job ids and unique keys.
+
+One script cannot touch two slots, so a name is claimed first and the job created second. Whoever meets a claim whose job
+never came to be makes sure that it never will (``void``) and takes the claim over by compare-and-set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jobs.store.connection import Store
+from jobs.store.keys import HOLDER_BUCKETS, HolderKeys, holder_bucket
+
+
+class Holders:
+    """One kind of names: ``ids`` (value: the route) or ``unique`` (value: the job's id)."""
+
+    def __init__(self, store: Store, kind: str) -> None:
+        self._store = store
+        self._kind = kind
+
+    def take(self, name: str, value: str, *, expected: str = "") -> str:
+        """Claims ``name`` for ``value`` if nobody (or ``expected``) holds it; returns who holds it now."""
+        _, holder = self._run("holder_take", name, value=value, expected=expected)
+        text: str = holder.decode()
+        return text
+
+    def drop(self, name: str, expected: str) -> bool:
+        """Gives ``name`` free if ``expected`` holds it."""
+        return bool(self._run("holder_drop", name, expected=expected))
+
+    def sweep(self, bucket: int) -> Iterator[tuple[str, str]]:
+        """All names of one bucket (of ``HOLDER_BUCKETS``) with their holders."""
+        key = holder_bucket(self._store.namespace, self._kind, bucket % HOLDER_BUCKETS)
+        cursor = 0
+        while True:
+            cursor, found = self._store.call(lambda client: client.hscan(key, cursor, count=500))  # noqa: B023
+            for name, holder in found.items():
+                yield name.decode(), holder.decode()
+            if cursor == 0:
+                return
+
+    def _run(self, script: str, name: str, **arguments: Any) -> Any:
+        return self._store.run(script, HolderKeys(self._store.namespace, self._kind, name), name=name, **arguments)

@@ -1,0 +1,430 @@
+"""The verbs of people and producers: creating jobs, looking at them, and deciding over them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from jobs.conf import Settings
+from jobs.core.clock import Clock
+from jobs.core.job import Enqueued, Job, JobSpec, Route, Unique, moment
+from jobs.core.states import JobState
+from jobs.engine.holders import Holders
+from jobs.engine.listing import JobFilter, Page, list_jobs
+from jobs.exceptions import (
+    DuplicateJob,
+    JobNotFound,
+    OptionInvalid,
+    OutcomeUnknown,
+    PayloadTooLarge,
+    SchedulerError,
+    WrongState,
+)
+from jobs.store import codec
+from jobs.store.connection import Store
+from jobs.store.keys import PartitionKeys, partition_keys
+from jobs.store.topology import Topology
+
+BATCH = 1000
+"""Most jobs of one enqueue call."""
+
+READ_BATCH = 100
+"""Most jobs read by one call."""
+
+ID_BYTES = 200
+
+_CLAIM_ROUNDS = 20
+_HALF_DONE_SECONDS = 0.05
+
+
+class Jobs:
+    """See the module. Every verb raises StoreUnavailable or OutcomeUnknown where the server is away."""
+
+    def __init__(self, store: Store, settings: Settings, clock: Clock, topology: Topology) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._topology = topology
+        self._directory = Holders(store, "ids")
+        self._unique = Holders(store, "unique")
+
+    # --- creating ------------------------------------------------------------------------------------------------
+
+    def enqueue(self, spec: JobSpec, payloads: Sequence[bytes]) -> list[Enqueued]:
+        """Creates one job per payload (JSON objects). A caller's id or a unique key goes with exactly one payload.
+
+        Raises PayloadTooLarge, DuplicateJob, OptionInvalid. Of several payloads either all are refused for their size or
+        none; after OutcomeUnknown in a later batch of 1,000 the earlier ones exist.
+        """
+        self._refuse_large(payloads)
+        if spec.id is None and spec.unique is None:
+            route = self._topology.route_for(spec.pool)
+            return self._enqueue_many(spec, route, payloads)
+        if len(payloads) != 1:
+            raise OptionInvalid("A job id or a unique key names one job; enqueue these payloads one by one.")
+        if spec.unique is not None:
+            return [self._enqueue_unique(spec, spec.unique, payloads[0])]
+        return [self._enqueue_with_id(spec, payloads[0])]
+
+    def _enqueue_many(self, spec: JobSpec, route: Route, payloads: Sequence[bytes]) -> list[Enqueued]:
+        header = codec.encode_header(spec)
+        created: list[Enqueued] = []
+        for start in range(0, len(payloads), BATCH):
+            batch = payloads[start : start + BATCH]
+            ids = codec.new_ids(route, len(batch))
+            now, due, _ = self._create(spec, route, ids, [header + payload for payload in batch])
+            state, run_at = _first_state(now, due), moment(due)
+            created += [
+                Enqueued(id=job_id, type=spec.type, pool=spec.pool, state=state, run_at=run_at)  # type: ignore[arg-type]
+                for job_id in ids
+            ]
+        return created
+
+    def _enqueue_with_id(self, spec: JobSpec, payload: bytes, *, job_id: str | None = None) -> Enqueued:
+        job_id = checked_id(spec.id if job_id is None else job_id)
+        if codec.route_in(job_id) is not None:
+            raise OptionInvalid(
+                f"{job_id!r} has the form of the ids that the scheduler makes.", fix="Choose an id of another form."
+            )
+        route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id))
+        return self._enqueue_claimed(spec, route, job_id, payload)
+
+    def _claim_id(self, job_id: str, route: Route) -> Route:
+        """Enters the id into the directory; DuplicateJob if a job has it. See the module ``holders``."""
+        for _ in range(_CLAIM_ROUNDS):
+            holder = self._directory.take(job_id, str(route))
+            claimed = codec.parse_route(holder)
+            if claimed is None or claimed == route:
+                return route
+            if self._read(claimed, [job_id])[0] is not None or self._void(claimed, job_id) == "exists":
+                raise _id_taken(job_id)
+            if self._directory.take(job_id, str(route), expected=holder) == str(route):
+                return route
+        raise _id_taken(job_id)
+
+    def _enqueue_claimed(self, spec: JobSpec, route: Route, job_id: str, payload: bytes) -> Enqueued:
+        now, due, refused = self._create(spec, route, [job_id], [codec.encode_header(spec) + payload], check_ids=True)
+        if refused:
+            raise _id_taken(job_id)
+        return Enqueued(
+            id=job_id, type=spec.type, pool=spec.pool, state=_first_state(now, due), run_at=moment(due)  # type: ignore[arg-type]
+        )
+
+    def _enqueue_unique(self, spec: JobSpec, unique: Unique, payload: bytes) -> Enqueued:
+        name = _unique_name(spec.type, unique.key)
+        for _ in range(_CLAIM_ROUNDS):
+            if spec.id is not None:
+                job_id = checked_id(spec.id)
+                route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id))
+            else:
+                route = self._topology.route_for(spec.pool)
+                (job_id,) = codec.new_ids(route, 1)
+            existing = self._claim_unique(name, job_id, unique.on_duplicate)
+            if existing is not None:
+                if spec.id is not None and self.find(job_id) is None:
+                    self._directory.drop(job_id, str(route))
+                if unique.on_duplicate == "raise":
+                    raise DuplicateJob(
+                        f"Job {existing.id} already holds the unique key {unique.key!r}.", job_id=existing.id
+                    )
+                return _as_existing(existing)
+            try:
+                return self._enqueue_claimed(spec, route, job_id, payload)
+            except DuplicateJob:
+                self._unique.drop(name, job_id)
+                if spec.id is not None:
+                    raise
+                # Somebody held our claim for abandoned and voided the id: start again.
+        raise OutcomeUnknown(f"The unique key {unique.key!r} is fought over; nothing was created.", fix="Try again.")
+
+    def _claim_unique(self, name: str, job_id: str, on_duplicate: str) -> Job | None:
+        """Claims the key for the job to be; the job that holds it where one does."""
+        holder = self._unique.take(name, job_id)
+        while holder != job_id:
+            held_by = self.find(holder)
+            if held_by is None:
+                # Claimed, but not there: on its way, or abandoned half-done.
+                time.sleep(_HALF_DONE_SECONDS)
+                held_by = self.find(holder)
+            if held_by is None and self.void(holder) == "exists":
+                continue
+            if held_by is not None and self.holds_unique_key(held_by):
+                if on_duplicate != "replace" or not self._cancel_waiting(held_by.id):
+                    return held_by
+            before = holder
+            holder = self._unique.take(name, job_id, expected=before)
+        return None
+
+    def holds_unique_key(self, job: Job) -> bool:
+        """Whether the job still keeps others of its type and key away."""
+        until = self.unique_until(job.id)
+        if until == "started":
+            return not job.is_terminal and job.attempt == 0
+        if isinstance(until, (int, float)):
+            return self.server_now_ms() < job.created_at.timestamp() * 1000 + until * 1000
+        return not job.is_terminal
+
+    def unique_until(self, job_id: str) -> str | float | None:
+        """How long the job's unique key holds; None where it has none."""
+        route = self._route_of(job_id)
+        keys = self._keys(route) if route else None
+        raw = self._store.call(lambda client: client.hget(keys.bodies, job_id)) if keys else None
+        try:
+            unique = codec.decode_body(raw).extras.get("unique") if raw else None
+        except ValueError:
+            return None
+        return unique[1] if unique else None
+
+    def _cancel_waiting(self, job_id: str) -> bool:
+        try:
+            self._cancel(job_id, only_waiting=True)
+        except WrongState as error:
+            return error.state not in (JobState.LEASED, None)
+        except JobNotFound:
+            return True
+        return True
+
+    def _create(
+        self, spec: JobSpec, route: Route, ids: list[str], bodies: list[bytes], *, check_ids: bool = False
+    ) -> tuple[int, int, list[bytes]]:
+        items: list[str | bytes] = []
+        for pair in zip(ids, bodies, strict=True):
+            items += pair
+        now, due, *refused = self._store.run(
+            "job_enqueue",
+            self._keys(route),
+            items,
+            when_resent={"check_ids": "1"},
+            given_now=self._now(),
+            check_ids="1" if check_ids else "",
+            type=spec.type,
+            priority=spec.priority,
+            delay=max(0, spec.delay_ms),
+            run_at="" if spec.run_at_ms is None else spec.run_at_ms,
+        )
+        return int(now), int(due), refused
+
+    def _refuse_large(self, payloads: Sequence[bytes]) -> None:
+        limit = self._settings.payload_limit
+        longest = max(map(len, payloads), default=0)
+        if longest > limit:
+            raise PayloadTooLarge(
+                f"The payload has {longest} bytes; at most {limit} are allowed.",
+                fix="Store the data elsewhere and pass a reference, or raise SCHEDULER['PAYLOAD_LIMIT'].",
+            )
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    def get(self, job_id: str) -> Job:
+        """The job as it is now. JobNotFound."""
+        job = self.find(job_id)
+        if job is None:
+            raise _not_found(job_id)
+        return job
+
+    def find(self, job_id: str) -> Job | None:
+        """The job as it is now, None where there is none."""
+        return self.get_many([job_id])[0]
+
+    def get_many(self, job_ids: Iterable[str]) -> list[Job | None]:
+        """The jobs in the order of the ids, None for those that are not there."""
+        wanted = list(job_ids)
+        found: dict[str, Job | None] = {}
+        for route, ids in self._by_route(wanted):
+            for start in range(0, len(ids), READ_BATCH):
+                batch = ids[start : start + READ_BATCH]
+                found.update(zip(batch, self._read(route, batch), strict=True))
+        return [found.get(job_id) for job_id in wanted]
+
+    def list(self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50) -> Page:
+        """One page of the jobs that match, state by state. OptionInvalid for a cursor that is none."""
+        return list_jobs(
+            self._store,
+            self._topology.partitions(filter.pool if filter else None),
+            self._read,
+            filter or JobFilter(),
+            cursor,
+            limit,
+        )
+
+    def _read(self, route: Route, job_ids: Sequence[str]) -> list[Job | None]:
+        reply = self._store.run("job_read", self._keys(route), job_ids)
+        return [
+            codec.decode_job(route, job_id, codec.RawJob(*raw)) for job_id, raw in zip(job_ids, reply, strict=True)
+        ]
+
+    # --- deciding -------------------------------------------------------------------------------------------------
+
+    def cancel(self, job_id: str) -> Job:
+        """Stops a waiting job at once, and asks for the end of a leased one. JobNotFound, WrongState if it ended before."""
+        self._cancel(job_id)
+        return self.get(job_id)
+
+    def _cancel(self, job_id: str, *, only_waiting: bool = False) -> None:
+        self._decide("job_cancel", job_id, only_waiting="1" if only_waiting else "")
+
+    def run_now(self, job_id: str) -> Job:
+        """Makes a job that waits for a time ready. JobNotFound, WrongState."""
+        self._decide("job_run_now", job_id)
+        return self.get(job_id)
+
+    def resubmit(self, job_id: str, payload: bytes | None = None) -> Job:
+        """Makes a dead or cancelled job live again, with fresh budgets and, if given, a new payload.
+
+        JobNotFound, WrongState; DuplicateJob where another live job holds its unique key by now.
+        """
+        if payload is not None:
+            self._refuse_large([payload])
+        problem = self._resubmit([job_id], payload)[job_id]
+        if problem is not None:
+            raise problem
+        return self.get(job_id)
+
+    def resubmit_many(self, job_ids: Iterable[str]) -> dict[str, SchedulerError | None]:
+        """Resubmits each; what went wrong by id, None where nothing did."""
+        return self._resubmit(list(job_ids), None)
+
+    def _resubmit(self, job_ids: list[str], payload: bytes | None) -> dict[str, SchedulerError | None]:
+        outcome = self._reclaim_unique_keys(job_ids)
+        allowed = [job_id for job_id in job_ids if job_id not in outcome]
+        outcome.update(
+            self._decide_many("job_resubmit", allowed, given_now=self._now(), payload=b"" if payload is None else payload)
+        )
+        return outcome
+
+    def _reclaim_unique_keys(self, job_ids: list[str]) -> dict[str, SchedulerError | None]:
+        """Dead and cancelled jobs gave up their unique key: take it again, or say who has it."""
+        refused: dict[str, SchedulerError | None] = {}
+        for job in self.get_many(job_ids):
+            if job is None or job.unique_key is None or job.state not in (JobState.DEAD, JobState.CANCELLED):
+                continue
+            holder = self._claim_unique(_unique_name(job.type, job.unique_key), job.id, "return")
+            if holder is not None:
+                refused[job.id] = DuplicateJob(
+                    f"Job {holder.id} holds the unique key {job.unique_key!r} by now.", job_id=holder.id
+                )
+        return refused
+
+    def discard(self, job_id: str) -> None:
+        """Removes an ended job for good. JobNotFound, WrongState while it is live."""
+        problem = self.discard_many([job_id])[job_id]
+        if problem is not None:
+            raise problem
+
+    def discard_many(self, job_ids: Iterable[str]) -> dict[str, SchedulerError | None]:
+        """Removes each; what went wrong by id, None where nothing did."""
+        ids = list(job_ids)
+        callers = {job_id: self._route_of(job_id) for job_id in ids if codec.route_in(job_id) is None}
+        outcome = self._decide_many("job_discard", ids)
+        for job_id, route in callers.items():
+            if outcome[job_id] is None and route is not None:
+                self._directory.drop(job_id, str(route))
+        return outcome
+
+    def _decide(self, script: str, job_id: str, **arguments: Any) -> None:
+        route = self._route_of(job_id)
+        if route is None:
+            raise _not_found(job_id)
+        try:
+            self._store.run(script, self._keys(route), resend=False, given_now=self._now(), id=job_id, **arguments)
+        except JobNotFound:
+            raise _not_found(job_id) from None
+        except WrongState as error:
+            raise _wrong_state(job_id, error.state) from None
+
+    def _decide_many(self, script: str, job_ids: list[str], **arguments: Any) -> dict[str, SchedulerError | None]:
+        outcome: dict[str, SchedulerError | None] = {job_id: _not_found(job_id) for job_id in job_ids}
+        for route, ids in self._by_route(job_ids):
+            for start in range(0, len(ids), READ_BATCH):
+                batch = ids[start : start + READ_BATCH]
+                answers = self._store.run(script, self._keys(route), batch, resend=False, **arguments)
+                for job_id, answer in zip(batch, answers, strict=True):
+                    outcome[job_id] = _problem(job_id, answer.decode())
+        return outcome
+
+    # --- routes and time --------------------------------------------------------------------------------------------
+
+    def server_now_ms(self) -> int:
+        """The time by which jobs are due."""
+        now = self._clock.now_ms()
+        if now is not None:
+            return now
+        seconds, microseconds = self._store.call(lambda client: client.time())
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+    def _route_of(self, job_id: str) -> Route | None:
+        route = codec.route_in(job_id)
+        if route is not None:
+            return route if self._topology.exists(route) else None
+        return self._topology.claimed_route(job_id) if _can_be_id(job_id) else None
+
+    def _by_route(self, job_ids: Iterable[str]) -> list[tuple[Route, list[str]]]:
+        routed = [(route, job_id) for job_id in dict.fromkeys(job_ids) if (route := self._route_of(job_id)) is not None]
+        routed.sort(key=lambda pair: pair[0])
+        return [(route, [job_id for _, job_id in pairs]) for route, pairs in groupby(routed, key=lambda pair: pair[0])]
+
+    def _void(self, route: Route, job_id: str) -> str:
+        answer: bytes = self._store.run("job_void", self._keys(route), given_now=self._now(), id=job_id)
+        return answer.decode()
+
+    def void(self, job_id: str) -> str:
+        """Makes sure that this id never becomes a job: "voided", or "exists" where it is one already."""
+        route = self._route_of(job_id)
+        return "voided" if route is None else self._void(route, job_id)
+
+    def _keys(self, route: Route) -> PartitionKeys:
+        return partition_keys(self._store.namespace, route)
+
+    def _now(self) -> Any:
+        now = self._clock.now_ms()
+        return "" if now is None else now
+
+
+def checked_id(job_id: str | None) -> str:
+    """The id itself; OptionInvalid where it cannot be a job's."""
+    if not isinstance(job_id, str) or not _can_be_id(job_id):
+        raise OptionInvalid(
+            f"{job_id!r} cannot be a job id.",
+            fix=f"Use 1 to {ID_BYTES} bytes of printable text without spaces at its ends.",
+        )
+    return job_id
+
+
+def _can_be_id(job_id: str) -> bool:
+    try:
+        size = len(job_id.encode())
+    except UnicodeEncodeError:
+        return False
+    return 0 < size <= ID_BYTES and job_id.isprintable() and job_id.strip() == job_id
+
+
+def _unique_name(type_name: str, key: str) -> str:
+    return f"{type_name}\0{key}"
+
+
+def _first_state(now: int, due: int) -> str:
+    return JobState.READY if due <= now else JobState.SCHEDULED
+
+
+def _as_existing(job: Job) -> Enqueued:
+    return Enqueued(id=job.id, type=job.type, pool=job.pool, state=job.state, run_at=job.run_at, existing=True)
+
+
+def _id_taken(job_id: str) -> DuplicateJob:
+    return DuplicateJob(f"A job with the id {job_id!r} exists already.", job_id=job_id)
+
+
+def _not_found(job_id: str) -> JobNotFound:
+    return JobNotFound(f"There is no job {job_id!r}.", fix="Ended jobs are forgotten after their retention.")
+
+
+def _wrong_state(job_id: str, state: str | None) -> WrongState:
+    return WrongState(f"Job {job_id} is {state}; that does not allow this.", state=state)
+
+
+def _problem(job_id: str, answer: str) -> SchedulerError | None:
+    if answer == "ok":
+        return None
+    return _not_found(job_id) if answer == "JOB_NOT_FOUND" else _wrong_state(job_id, answer)

@@ -1,0 +1,329 @@
+"""The verbs of workers: taking jobs, keeping them, ending attempts, and taking back what others lost.
+
+Each is one script over one partition. Each may be sent again with the same token: the second time changes nothing.
+All raise StoreUnavailable or OutcomeUnknown where the server is away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from jobs.conf import Settings
+from jobs.core.clock import Clock
+from jobs.core.job import LeasedJob, Route
+from jobs.store import codec
+from jobs.engine.holders import Holders
+from jobs.store.connection import Store
+from jobs.store.keys import PartitionKeys, partition_keys
+
+BATCH = 1000
+"""Most items of one call: Lua cannot unpack more than about 8,000 values."""
+
+Lease = tuple[str, str]
+"""Job id and token."""
+
+PRUNED_LINES = ("succeeded", "cancelled", "skipped")
+
+
+class LeaseReply(NamedTuple):
+    """``jobs`` are ours until ``now`` + lease (server ms). ``next_due``: when a waiting job is due, ms or None.
+    ``corrupt``: jobs whose stored bytes could not be read and that went to the DLQ."""
+
+    jobs: list[LeasedJob]
+    corrupt: int
+    now: int
+    next_due: int | None
+    ready_left: int
+    paused: bool
+
+
+class RenewReply(NamedTuple):
+    """``lost``: not ours any more. ``ended``: ended under this token. ``cancelled``: still ours, but asked to stop."""
+
+    now: int
+    lost: list[str]
+    ended: list[str]
+    cancelled: list[str]
+
+
+class Completion(NamedTuple):
+    """An attempt that succeeded. ``started_at``: server ms. ``result``: JSON or None. ``ttl_ms``: own retention."""
+
+    id: str
+    token: str
+    type: str
+    started_at: int
+    result: bytes | None = None
+    ttl_ms: int | None = None
+
+
+class Failure(NamedTuple):
+    """An attempt that did not succeed, and what is to become of the job. ``error``: JSON of type, message, traceback."""
+
+    id: str
+    token: str
+    type: str
+    started_at: int
+    outcome: Literal["retry", "dead", "snooze", "cancelled"]
+    delay_ms: int = 0
+    priority: int = 0
+    error: bytes | None = None
+
+
+class PromoteReply(NamedTuple):
+    promoted: int
+    next_due: int | None
+    now: int
+
+
+class RecoverReply(NamedTuple):
+    """``recovered``: charged a crash, ``buried`` of them went to the DLQ. ``released``: never started, handed back as they
+    were. ``held``: nothing was taken because the server's clock jumped. ``next_deadline``: of the first live lease, ms."""
+
+    recovered: int
+    released: int
+    buried: int
+    next_deadline: int | None
+    now: int
+    held: bool
+
+
+class Leases:
+    """See the module."""
+
+    def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+
+    def lease(self, route: Route, *, worker: str, token: str, limit: int, lease_ms: int) -> LeaseReply:
+        """Takes up to ``limit`` ready jobs, by priority, then order of arrival. Makes ready what is due first."""
+        reply = self._run(
+            "job_lease",
+            route,
+            given_now=self._now(),
+            worker=worker,
+            token=token,
+            limit=min(limit, BATCH),
+            lease_ms=lease_ms,
+            attempts_kept=self._settings.attempts_kept,
+        )
+        now, next_due, left, paused, corrupt = reply[:5]
+        jobs: list[LeasedJob] = []
+        unreadable: list[Failure] = []
+        for position in range(5, len(reply), 3):
+            job_id, record, body = reply[position : position + 3]
+            try:
+                jobs.append(codec.decode_lease(route, job_id, record, body))
+            except ValueError as error:
+                unreadable.append(_unreadable(job_id.decode(), token, now, str(error)))
+        if unreadable:
+            self.fail(route, unreadable)
+        return LeaseReply(jobs, corrupt + len(unreadable), now, _moment_or_none(next_due), left, bool(paused))
+
+    def start(self, route: Route, marks: Iterable[tuple[str, str, int]]) -> None:
+        """Marks jobs (id, token, server ms) as really started: only such a job is charged for its worker's death."""
+        for batch in _batches(marks):
+            self._run("job_start", route, [value for mark in batch for value in mark])
+
+    def renew(self, route: Route, leases: Iterable[Lease], lease_ms: int) -> RenewReply:
+        """Gives each lease that is still held another ``lease_ms`` from now."""
+        now, lost, ended, cancelled = 0, [], [], []
+        for batch in _batches(leases):
+            now, *answers = self._run("job_renew", route, _flat(batch), given_now=self._now(), lease_ms=lease_ms)
+            for (job_id, _), answer in zip(batch, answers, strict=True):
+                if answer == b"lost":
+                    lost.append(job_id)
+                elif answer == b"ended":
+                    ended.append(job_id)
+                elif answer == b"cancel":
+                    cancelled.append(job_id)
+        return RenewReply(now, lost, ended, cancelled)
+
+    def complete(self, route: Route, completions: Sequence[Completion]) -> list[str]:
+        """For each "ok", "cancelled" (it was asked to stop; the result is dropped) or "lost"."""
+        answers: list[str] = []
+        for batch in _batches(completions):
+            items: list[Any] = []
+            for job_id, token, type_name, started_at, result, ttl_ms in batch:
+                items += (job_id, token, type_name, started_at, result or b"", "" if ttl_ms is None else ttl_ms)
+            answers += self._answers("job_complete", route, items, attempts_kept=self._settings.attempts_kept)
+        return answers
+
+    def fail(self, route: Route, failures: Sequence[Failure]) -> list[str]:
+        """For each the state that the job is in now, or "lost"."""
+        answers: list[str] = []
+        for batch in _batches(failures):
+            items = [b"" if value is None else value for failure in batch for value in failure]
+            answers += self._answers("job_fail", route, items, attempts_kept=self._settings.attempts_kept)
+        return answers
+
+    def release(self, route: Route, leases: Iterable[Lease], *, charged: bool = False) -> list[str]:
+        """Hands jobs back at their old place; ``charged``: the attempt had begun and counts. State or "lost" for each."""
+        answers: list[str] = []
+        for batch in _batches(leases):
+            answers += self._answers(
+                "job_release",
+                route,
+                _flat(batch),
+                charged="1" if charged else "",
+                attempts_kept=self._settings.attempts_kept,
+            )
+        return answers
+
+    def crash(self, route: Route, marks: Iterable[tuple[str, str, int]], *, reason: str) -> list[str]:
+        """The worker died while it ran these (id, token, started at in server ms): one crash each. State or "lost"."""
+        failure = msgspec.json.encode({"type": "WorkerCrashed", "message": reason, "traceback": ""})
+        answers: list[str] = []
+        for batch in _batches(marks, 100):
+            answers += self._answers(
+                "job_crash",
+                route,
+                [value for mark in batch for value in mark],
+                attempts_kept=self._settings.attempts_kept,
+                failure=failure,
+            )
+        return answers
+
+    def recover(
+        self, route: Route, *, limit: int = 100, elapsed_ms: int | None = None, lease_ms: int | None = None
+    ) -> RecoverReply:
+        """Takes back up to ``limit`` jobs whose lease ran out.
+
+        ``elapsed_ms``: by the caller's monotonic clock since its own last call for this partition, None on the first. If
+        the server's clock moved further than that plus a lease, it jumped, and nothing is taken for one lease.
+        """
+        now, charged, released, buried, deadline, held = self._run(
+            "job_recover",
+            route,
+            given_now=self._now(),
+            attempts_kept=self._settings.attempts_kept,
+            limit=limit,
+            lease_ms=lease_ms or int(self._settings.lease_seconds * 1000),
+            elapsed="" if elapsed_ms is None else elapsed_ms,
+        )
+        return RecoverReply(charged, released, buried, _moment_or_none(deadline), now, bool(held))
+
+    def promote(self, route: Route, limit: int = BATCH) -> PromoteReply:
+        """Makes due jobs ready (a lease does so too; this is for pools that nobody leases from now)."""
+        now, promoted, next_due = self._run("job_promote", route, given_now=self._now(), limit=min(limit, BATCH))
+        return PromoteReply(promoted, _moment_or_none(next_due), now)
+
+    def park(self, route: Route, leases: Iterable[tuple[str, str, str]]) -> list[str]:
+        """Sets jobs (id, token, type) aside that this worker may not run. State or "lost" for each."""
+        answers: list[str] = []
+        for batch in _batches(leases):
+            answers += self._answers("job_park", route, [value for lease in batch for value in lease])
+        return answers
+
+    def unpark(self, route: Route, types: Collection[str]) -> int:
+        """Puts parked jobs of these types back in line; how many."""
+        moved = 0
+        for type_name in self.parked(route).keys() & set(types):
+            while True:
+                count = self._run("job_unpark", route, type=type_name, limit=BATCH)
+                moved += count
+                if count < BATCH:
+                    break
+        return moved
+
+    def parked(self, route: Route) -> dict[str, int]:
+        """Job type → parked jobs."""
+        keys = self._keys(route)
+        raw = self._store.call(lambda client: client.hgetall(keys.parked))
+        return {name.decode(): int(count) for name, count in raw.items()}
+
+    def progress(self, lease: LeasedJob, current: float, total: float | None = None, message: str = "") -> None:
+        """Stores how far the job is. LeaseLost where it is not ours any more."""
+        packed = codec.encode_progress(current, total, message[:500])
+        self._run("job_progress", lease.route, id=lease.id, token=lease.token, packed=packed)
+
+    def wait_for_work(self, routes: Sequence[Route], timeout: float) -> Route | None:
+        """Blocks until one of the partitions may have work, at most ``timeout`` seconds; which one woke us."""
+        by_key = {self._keys(route).wake: route for route in routes}
+        key = self._store.wait_for_token(list(by_key), timeout)
+        return by_key[key] if key is not None else None
+
+    def prune(self, route: Route, limit: int = BATCH) -> int:
+        """Forgets ended jobs whose retention is over; how many."""
+        retention = int(self._settings.retention_seconds * 1000)
+        forgotten: list[str] = []
+        for line in PRUNED_LINES:
+            skip = 0
+            while True:
+                _, kept, *gone = self._store.run(
+                    "job_prune",
+                    _PruneKeys(self._keys(route), line),
+                    given_now=self._now(),
+                    retention=retention,
+                    limit=min(limit, BATCH),
+                    skip=skip,
+                )
+                forgotten += (job_id.decode() for job_id in gone)
+                skip += kept
+                if kept + len(gone) < min(limit, BATCH):
+                    break
+        self._forget_directory_entries(route, forgotten)
+        return len(forgotten)
+
+    def tidy(self, route: Route, gone_workers: Collection[str] = ()) -> int:
+        """Drops old series, old voided ids and the grants of workers that are gone; how many things."""
+        dropped: int = self._run("partition_tidy", route, list(gone_workers)[:BATCH], given_now=self._now())
+        return dropped
+
+    def grant_holders(self, route: Route) -> list[str]:
+        """Workers whose last grant is remembered here."""
+        keys = self._keys(route)
+        raw = self._store.call(lambda client: client.hkeys(keys.grants))
+        return [worker.decode() for worker in raw]
+
+    def _forget_directory_entries(self, route: Route, job_ids: Iterable[str]) -> None:
+        for job_id in job_ids:
+            if codec.route_in(job_id) is None:
+                Holders(self._store, "ids").drop(job_id, str(route))
+
+    def _now(self) -> Any:
+        now = self._clock.now_ms()
+        return "" if now is None else now
+
+    def _keys(self, route: Route) -> PartitionKeys:
+        return partition_keys(self._store.namespace, route)
+
+    def _run(self, name: str, route: Route, items: Sequence[Any] = (), **arguments: Any) -> Any:
+        return self._store.run(name, self._keys(route), items, **arguments)
+
+    def _answers(self, name: str, route: Route, items: Sequence[Any], **arguments: Any) -> list[str]:
+        reply = self._run(name, route, items, given_now=self._now(), **arguments)
+        return [answer.decode() for answer in reply]
+
+
+class _PruneKeys:
+    """The partition's keys with the one line that is pruned."""
+
+    def __init__(self, keys: PartitionKeys, line: str) -> None:
+        self._partition = keys
+        self.line = keys.index(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._partition, name)
+
+
+def _batches(items: Iterable[Any], size: int = BATCH) -> Iterable[list[Any]]:
+    everything = list(items)
+    return (everything[start : start + size] for start in range(0, len(everything), size))
+
+
+def _flat(leases: Iterable[Lease]) -> list[str]:
+    return [value for lease in leases for value in lease]
+
+
+def _moment_or_none(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _unreadable(job_id: str, token: str, now: int, reason: str) -> Failure:
+    error = msgspec.json.encode({**codec.CORRUPT_ERROR, "message": f"What is stored of this job cannot be read: {reason}"})
+    return Failure(job_id, token, "", now, "dead", error=error)

@@ -1,0 +1,200 @@
+"""Pages of jobs, state by state, that stay stable while jobs come and go.
+
+A page costs the same whatever the backlog: it starts where the cursor points (binary search in the server) and looks at no
+more than ``SCAN_LIMIT`` jobs, even if a filter leaves most of them out; the cursor then says where to go on.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from jobs.core.job import Job, Route
+from jobs.core.states import TERMINAL, JobState
+from jobs.exceptions import OptionInvalid
+from jobs.store.connection import Store
+from jobs.store.keys import PartitionKeys, partition_keys
+
+SCAN_LIMIT = 5000
+"""Jobs that one page may look at."""
+
+MAX_PAGE = 1000
+
+ORDER = (
+    JobState.LEASED,
+    JobState.READY,
+    JobState.RETRY_WAIT,
+    JobState.SCHEDULED,
+    JobState.BLOCKED,
+    JobState.DEAD,
+    JobState.SUCCEEDED,
+    JobState.CANCELLED,
+    JobState.SKIPPED,
+)
+"""The order of states in a list that shows several. Live ones run forward in time, ended ones newest first."""
+
+Reader = Callable[[Route, Sequence[str]], list[Job | None]]
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs: empty or None means any. ``search``: text in id, type, tag, meta value or error. ``since``: created at."""
+
+    states: tuple[JobState, ...] = ()
+    pool: str | None = None
+    type: str | None = None
+    tag: str | None = None
+    search: str | None = None
+    since: datetime | None = None
+
+    def matches(self, job: Job) -> bool:
+        return (
+            (not self.states or job.state in self.states)
+            and (self.type is None or job.type == self.type)
+            and (self.tag is None or self.tag in job.tags)
+            and (self.since is None or job.created_at >= self.since)
+            and (self.search is None or self._is_found_in(job))
+        )
+
+    def _is_found_in(self, job: Job) -> bool:
+        wanted = (self.search or "").casefold()
+        texts = [job.id, job.type, *job.tags, *job.meta.values()]
+        if job.error:
+            texts += [str(job.error.get("type", "")), str(job.error.get("message", ""))]
+        return any(wanted in text.casefold() for text in texts)
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """``next_cursor`` None: there are no more. ``scanned``: jobs that were looked at."""
+
+    items: list[Job]
+    next_cursor: str | None
+    scanned: int = 0
+
+
+class _Place(msgspec.Struct, array_like=True, frozen=True):
+    """Where a page ended: in which state's lines, after which member."""
+
+    state: str
+    score: str
+    id: str
+
+
+def list_jobs(
+    store: Store,
+    partitions: Sequence[Route],
+    read: Reader,
+    wanted: JobFilter,
+    cursor: str | None,
+    limit: int,
+) -> Page:
+    """One page. OptionInvalid for a cursor that did not come from here."""
+    limit = max(1, min(limit, MAX_PAGE))
+    after = _decode_cursor(cursor) if cursor else None
+    states = [state for state in ORDER if not wanted.states or state in wanted.states]
+    if after is not None:
+        states = states[states.index(JobState(after.state)) :] if after.state in states else []
+    items: list[Job] = []
+    scanned = 0
+    for state in states:
+        start = after if after is not None and after.state == state else None
+        for chunk in _walk(store, partitions, state, start, chunk_size=min(limit, 200)):
+            jobs = _read_all(read, chunk)
+            for (score, job_id, route), job in zip(chunk, jobs, strict=True):
+                scanned += 1
+                if job is not None and job.state == state and wanted.matches(job):
+                    items.append(job)
+                if len(items) == limit or scanned >= SCAN_LIMIT:
+                    return Page(items=items, next_cursor=_encode_cursor(_Place(state, score, job_id)), scanned=scanned)
+    return Page(items=items, next_cursor=None, scanned=scanned)
+
+
+Member = tuple[str, str, Route]
+"""Score as the server prints it, job id, route."""
+
+
+def _walk(
+    store: Store, partitions: Sequence[Route], state: JobState, after: _Place | None, chunk_size: int
+) -> Iterator[list[Member]]:
+    """All members of a state's lines from a place on, merged over the partitions, in chunks."""
+    descending = state in TERMINAL
+    lines = [
+        _line(store, route, line, after, descending, chunk_size)
+        for route in partitions
+        for line in _lines_of(store, partition_keys(store.namespace, route), state)
+    ]
+    merged = heapq.merge(*lines, key=lambda member: (float(member[0]), member[1]), reverse=descending)
+    chunk: list[Member] = []
+    for member in merged:
+        chunk.append(member)
+        if len(chunk) == chunk_size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _lines_of(store: Store, keys: PartitionKeys, state: JobState) -> list[str]:
+    """The sorted sets that hold jobs of a state: one, and for ``ready`` those of the parked types too."""
+    lines = [keys.index(state)]
+    if state == JobState.READY:
+        parked: Any = store.call(lambda client: client.hkeys(keys.parked))
+        lines += [keys.parked_of + name.decode() for name in parked]
+    return lines
+
+
+def _line(
+    store: Store, route: Route, line: str, after: _Place | None, descending: bool, chunk_size: int
+) -> Iterator[Member]:
+    score, job_id = (after.score, after.id) if after else ("", "")
+    while True:
+        reply = store.run(
+            "line_page",
+            _LineKeys(line),
+            after_score=score,
+            after_id=job_id,
+            limit=chunk_size,
+            descending="1" if descending else "",
+        )
+        for position in range(0, len(reply), 2):
+            job_id, score = reply[position].decode(), reply[position + 1].decode()
+            yield score, job_id, route
+        if len(reply) < 2 * chunk_size:
+            return
+
+
+class _LineKeys:
+    def __init__(self, line: str) -> None:
+        self.line = line
+
+
+def _read_all(read: Reader, chunk: Sequence[Member]) -> list[Job | None]:
+    by_route: dict[Route, list[str]] = {}
+    for _, job_id, route in chunk:
+        by_route.setdefault(route, []).append(job_id)
+    found: dict[str, Job | None] = {}
+    for route, ids in by_route.items():
+        for start in range(0, len(ids), 100):
+            batch = ids[start : start + 100]
+            found.update(zip(batch, read(route, batch), strict=True))
+    return [found[job_id] for _, job_id, _ in chunk]
+
+
+def _encode_cursor(place: _Place) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).rstrip(b"=").decode()
+
+
+def _decode_cursor(cursor: str) -> _Place:
+    try:
+        raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        place = msgspec.json.decode(raw, type=_Place)
+        JobState(place.state)
+        if place.score.lstrip("-") not in ("inf",):
+            float(place.score)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise OptionInvalid("This cursor is not one of ours.", fix="Start again without a cursor.") from error
+    return place

@@ -1,0 +1,259 @@
+"""Pools: what stands in line, what serves it, and whether it may be served."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from jobs.conf import Settings
+from jobs.core.clock import Clock
+from jobs.core.job import Route, iso, moment
+from jobs.engine.series import Series
+from jobs.engine.workers import Workers
+from jobs.exceptions import SchedulerError
+from jobs.store import codec
+from jobs.store.connection import Store
+from jobs.store.keys import SettingKeys, partition_keys
+from jobs.store.topology import Topology, checked_pool
+
+COUNTED = ("ready", "scheduled", "retry_wait", "leased", "dead", "blocked", "succeeded", "cancelled", "skipped")
+
+
+class PoolNotFound(SchedulerError):
+    """There is no pool of this name."""
+
+    code = "pool_not_found"
+
+
+class PoolSettings(msgspec.Struct, kw_only=True):
+    """What an operator set for a pool; None = not set."""
+
+    slots: int | None = None
+    max_running: int | None = None
+    max_pending: int | None = None
+
+
+class Pause(msgspec.Struct, frozen=True, kw_only=True):
+    """Who paused it, when, why, and until when (None = until somebody resumes it)."""
+
+    by: str
+    at: str
+    reason: str = ""
+    until: str | None = None
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool at one moment. ``slots`` are wanted per worker process; ``slots_actual`` are there, over all workers."""
+
+    name: str
+    paused: Pause | None
+    slots: int
+    slots_actual: int
+    workers: int
+    max_running: int | None
+    max_pending: int | None
+    ready: int
+    scheduled: int
+    retry_wait: int
+    leased: int
+    dead: int
+    oldest_ready_age_seconds: float | None
+    predicted_wait_seconds: float | None
+    throughput_per_second: float
+    blocked: int = 0
+    succeeded: int = 0
+    cancelled: int = 0
+    skipped: int = 0
+    parked: int = 0  # of the ready ones: nobody here knows their type
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON of a pool (CONTRACT section 5)."""
+        shown = {name: getattr(self, name) for name in _JSON_FIELDS}
+        shown["paused"] = msgspec.to_builtins(self.paused) if self.paused else None
+        return shown
+
+    def count(self, state: str) -> int:
+        """Jobs in one state."""
+        return int(getattr(self, state))
+
+
+_JSON_FIELDS = Pool.__struct_fields__[: Pool.__struct_fields__.index("blocked")]
+_decode_settings = msgspec.json.Decoder(PoolSettings).decode
+_decode_pause = msgspec.json.Decoder(Pause).decode
+
+
+class Pools:
+    """Raises PoolNotFound for names that were never used, OptionInvalid for impossible ones."""
+
+    def __init__(self, store: Store, settings: Settings, clock: Clock, topology: Topology, workers: Workers) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._topology = topology
+        self._workers = workers
+        self._series = Series(store)
+        self._keys = SettingKeys(store.namespace)
+
+    def list(self) -> list[Pool]:
+        """All pools, by name. Costs the same whatever they hold."""
+        names = self._topology.pools()
+        return self._read(names) if names else []
+
+    def get(self, name: str) -> Pool:
+        self._require(name)
+        return self._read([name])[0]
+
+    def configure(self, name: str, *, slots: int | None = None) -> None:
+        """Sets what is given; workers follow. Creates the pool."""
+        self._topology.ensure(checked_pool(name))
+        stored = self._stored_settings().get(name, PoolSettings())
+        if slots is not None:
+            stored.slots = slots
+        self._store.call(lambda client: client.hset(self._keys.pools, name, msgspec.json.encode(stored)))
+
+    def slots(self, name: str) -> int:
+        """Slots per worker process: what an operator set, else the settings', else the default."""
+        return self._wanted_slots(name, self._stored_settings())
+
+    def pause(self, name: str, *, by: str, reason: str = "", until: datetime | None = None) -> None:
+        """From when this returns, nothing new of the pool starts; what runs goes on. Kept until resumed or ``until``."""
+        self._require(name)
+        now_ms = self._server_now_ms()
+        pause = Pause(by=by, at=_iso_ms(now_ms), reason=reason, until=iso(until))
+        facts = {
+            "paused": msgspec.json.encode(pause),
+            "paused_until": int(until.timestamp() * 1000) if until else "",
+        }
+        for route in self._topology.partitions(name):
+            key = partition_keys(self._store.namespace, route).control
+            self._store.call(lambda client: client.hset(key, mapping=facts))  # noqa: B023
+
+    def resume(self, name: str) -> None:
+        self._require(name)
+        for route in self._topology.partitions(name):
+            keys = partition_keys(self._store.namespace, route)
+            self._store.call(lambda client: client.hdel(keys.control, "paused", "paused_until"))  # noqa: B023
+            self._store.call(lambda client: client.rpush(keys.wake, "1"))  # noqa: B023
+
+    def _require(self, name: str) -> None:
+        if name not in self._topology.pools():
+            raise PoolNotFound(f"There is no pool {name!r}.", fix="`manage.py pools list` names them.")
+
+    def _read(self, names: Sequence[str]) -> list[Pool]:
+        routes = [route for name in names for route in self._topology.partitions(name)]
+        facts = dict(zip(routes, self._read_partitions(routes), strict=True))
+        now_ms = self._server_now_ms()
+        wanted = self._stored_settings()
+        rates = self._series.throughput(routes, now_ms)
+        alive = [worker for worker in self._workers.list() if worker.alive and not worker.is_host]
+        pools = []
+        for name in names:
+            of_pool = [facts[route] for route in routes if route.pool == name]
+            rate = sum(rates[route] for route in routes if route.pool == name)
+            counts = {state: sum(part.counts[state] for part in of_pool) for state in COUNTED}
+            parked = sum(part.parked for part in of_pool)
+            counts["ready"] += parked
+            serving = [worker for worker in alive if name in worker.pools]
+            ages = [now_ms - part.oldest_ready_at for part in of_pool if part.oldest_ready_at]
+            settings = wanted.get(name, PoolSettings())
+            pools.append(
+                Pool(
+                    name=name,
+                    paused=next((part.pause for part in of_pool if part.is_paused_at(now_ms)), None),
+                    slots=self._wanted_slots(name, wanted),
+                    slots_actual=sum(worker.pools[name] for worker in serving),
+                    workers=len(serving),
+                    max_running=settings.max_running,
+                    max_pending=settings.max_pending,
+                    oldest_ready_age_seconds=round(max(0, *ages, 0) / 1000, 3) if ages else None,
+                    predicted_wait_seconds=round(counts["ready"] / rate, 3) if rate > 0 else None,
+                    throughput_per_second=round(rate, 3),
+                    parked=parked,
+                    **counts,
+                )
+            )
+        return pools
+
+    def _read_partitions(self, routes: Sequence[Route]) -> list[_PartitionFacts]:
+        def send(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            for route in routes:
+                keys = partition_keys(self._store.namespace, route)
+                for state in COUNTED:
+                    pipeline.zcard(keys.index(state))
+                pipeline.hgetall(keys.parked)
+                pipeline.hmget(keys.control, "paused", "paused_until")
+                pipeline.zrange(keys.ready, 0, 0)
+            return list(pipeline.execute())
+
+        replies = self._store.call(send)
+        width = len(COUNTED) + 3
+        facts = []
+        heads: list[tuple[Route, str] | None] = []
+        for position, route in enumerate(routes):
+            *counts, parked, control, head = replies[position * width : (position + 1) * width]
+            facts.append(_PartitionFacts(dict(zip(COUNTED, counts, strict=True)), parked, control))
+            heads.append((route, head[0].decode()) if head else None)
+        for part, ready_at in zip(facts, self._ready_since(heads), strict=True):
+            part.oldest_ready_at = ready_at
+        return facts
+
+    def _ready_since(self, heads: Sequence[tuple[Route, str] | None]) -> list[int]:
+        """Since when the first of each line is ready, server ms; 0 where there is none."""
+
+        def send(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            for head in heads:
+                if head is not None:
+                    keys = partition_keys(self._store.namespace, head[0])
+                    pipeline.hget(keys.states, head[1])
+                    pipeline.hget(keys.bodies, head[1])
+            return list(pipeline.execute())
+
+        replies = iter(self._store.call(send) if any(heads) else [])
+        return [codec.ready_since(next(replies), next(replies)) if head is not None else 0 for head in heads]
+
+    def _stored_settings(self) -> dict[str, PoolSettings]:
+        raw: Any = self._store.call(lambda client: client.hgetall(self._keys.pools))
+        found = {}
+        for name, stored in raw.items():
+            try:
+                found[name.decode()] = _decode_settings(stored)
+            except msgspec.MsgspecError:
+                continue
+        return found
+
+    def _wanted_slots(self, name: str, stored: dict[str, PoolSettings]) -> int:
+        slots = stored.get(name, PoolSettings()).slots
+        return self._settings.pools.get(name, self._settings.slots) if slots is None else slots
+
+    def _server_now_ms(self) -> int:
+        now = self._clock.now_ms()
+        if now is not None:
+            return now
+        seconds, microseconds = self._store.call(lambda client: client.time())
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+
+class _PartitionFacts:
+    """What one partition says of itself."""
+
+    def __init__(self, counts: dict[str, int], parked: dict[bytes, bytes], control: list[bytes | None]) -> None:
+        self.counts = counts
+        self.parked = sum(int(count) for count in parked.values())
+        self.oldest_ready_at = 0
+        self._paused_until = int(control[1]) if control[1] else None
+        try:
+            self.pause = _decode_pause(control[0]) if control[0] else None
+        except msgspec.MsgspecError:
+            self.pause = Pause(by="unknown", at="")
+
+    def is_paused_at(self, now_ms: int) -> bool:
+        return self.pause is not None and (self._paused_until is None or now_ms < self._paused_until)
+
+
+def _iso_ms(milliseconds: int) -> str:
+    return iso(moment(milliseconds)) or ""

@@ -1,0 +1,48 @@
+"""Removing what is over: retention, claims whose job is gone, traces of workers that are gone."""
+
+from __future__ import annotations
+
+from jobs.core.job import Route
+from jobs.engine.holders import Holders
+from jobs.engine.jobs import Jobs
+from jobs.engine.leases import Leases
+from jobs.engine.workers import Workers
+from jobs.store.codec import parse_route
+from jobs.store.connection import Store
+from jobs.store.topology import Topology
+
+
+class Upkeep:
+    def __init__(self, store: Store, topology: Topology, jobs: Jobs, leases: Leases, workers: Workers) -> None:
+        self._topology = topology
+        self._jobs = jobs
+        self._leases = leases
+        self._workers = workers
+        self._directory = Holders(store, "ids")
+        self._unique = Holders(store, "unique")
+
+    def prune_partition(self, route: Route) -> int:
+        """Forgets jobs whose retention is over, old series, old voided ids, grants of workers gone; how many things."""
+        known = {worker.id for worker in self._workers.list() if worker.alive}
+        gone = [worker for worker in self._leases.grant_holders(route) if worker not in known]
+        return self._leases.prune(route) + self._leases.tidy(route, gone)
+
+    def sweep_claims(self, bucket: int) -> int:
+        """Drops the claims of one bucket (of 256) whose job is gone, and unique keys whose job has ended; how many."""
+        dropped = 0
+        for job_id, holder in self._directory.sweep(bucket):
+            route = parse_route(holder)
+            if route is not None and self._is_abandoned(job_id):
+                dropped += self._directory.drop(job_id, holder)
+        for name, job_id in self._unique.sweep(bucket):
+            if self._is_key_free(job_id):
+                dropped += self._unique.drop(name, job_id)
+        return dropped
+
+    def _is_abandoned(self, job_id: str) -> bool:
+        """Gone, and made sure that no producer that is still on its way brings it into being under this claim."""
+        return self._jobs.find(job_id) is None and self._jobs.void(job_id) == "voided"
+
+    def _is_key_free(self, job_id: str) -> bool:
+        job = self._jobs.find(job_id)
+        return self._is_abandoned(job_id) if job is None else not self._jobs.holds_unique_key(job)

@@ -1,0 +1,145 @@
+"""The registry of worker hosts and workers: who is there, what it does, and what it was told to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from jobs.core.clock import Clock
+from jobs.core.job import iso, moment
+from jobs.exceptions import SchedulerError
+from jobs.store.connection import Store
+from jobs.store.keys import HostKeys
+
+Command = Literal["drain", "stop"]
+
+
+class WorkerNotFound(SchedulerError):
+    """There is no worker with this id."""
+
+    code = "worker_not_found"
+
+
+class WorkerInfo(msgspec.Struct, kw_only=True):
+    """What a worker says of itself. ``host``: the id of its host; a host names itself. ``rss``: bytes."""
+
+    id: str
+    host: str
+    hostname: str
+    pid: int
+    pools: dict[str, int]  # pool → slots
+    started_at_ms: int
+    state: str  # "consuming", "not consuming: <why>", "draining", "stopping"
+    running: int = 0
+    rss: int = 0
+    version: str = ""
+    current: list[dict[str, Any]] = []  # the jobs it runs: id, type, started_at
+
+
+class Worker(WorkerInfo, kw_only=True):
+    """A worker as a reader sees it."""
+
+    alive: bool
+    last_seen_ms: int
+
+    @property
+    def is_host(self) -> bool:
+        return self.id == self.host
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "host": self.host,
+            "hostname": self.hostname,
+            "pid": self.pid,
+            "state": self.state if self.alive else "gone",
+            "alive": self.alive,
+            "pools": self.pools,
+            "slots": sum(self.pools.values()),
+            "running": self.running,
+            "rss": self.rss,
+            "version": self.version,
+            "started_at": iso(moment(self.started_at_ms)),
+            "last_seen_at": iso(moment(self.last_seen_ms)),
+            "current": self.current,
+        }
+
+
+_decode_info = msgspec.msgpack.Decoder(tuple[int, WorkerInfo]).decode
+
+
+class Workers:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._keys = HostKeys(store.namespace)
+
+    def beat(self, infos: Sequence[WorkerInfo], *, ttl_ms: int) -> list[str]:
+        """Says that these are alive, for ``ttl_ms``; the command left for each, "" for none."""
+        now = self._clock.now_ms()
+        stamp = self._server_now_ms()
+        items: list[Any] = []
+        for info in infos:
+            items += (info.id, msgspec.msgpack.encode((stamp, info)))
+        reply = self._store.run(
+            "worker_beat", self._keys, items, given_now="" if now is None else now, ttl=ttl_ms
+        )
+        return [command.decode() for command in reply]
+
+    def leave(self, ids: Iterable[str]) -> None:
+        """Removes workers that ended in good order."""
+        gone = list(ids)
+        if not gone:
+            return
+
+        def send(client: Any) -> None:
+            pipeline = client.pipeline(transaction=False)
+            pipeline.hdel(self._keys.workers, *gone)
+            pipeline.zrem(self._keys.alive, *gone)
+            pipeline.hdel(self._keys.commands, *gone)
+            pipeline.execute()
+
+        self._store.call(send)
+
+    def list(self) -> list[Worker]:
+        """All that beat within the last hour, hosts before their workers."""
+
+        def send(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            pipeline.hgetall(self._keys.workers)
+            pipeline.zrange(self._keys.alive, 0, -1, withscores=True)
+            pipeline.time()
+            return list(pipeline.execute())
+
+        stored, alive, (seconds, microseconds) = self._store.call(send)
+        now = self._clock.now_ms() or int(seconds) * 1000 + int(microseconds) // 1000
+        until = {worker_id: deadline for worker_id, deadline in alive}
+        workers = []
+        for worker_id, raw in stored.items():
+            try:
+                last_seen, info = _decode_info(raw)
+            except msgspec.MsgspecError:
+                continue
+            facts = {name: getattr(info, name) for name in WorkerInfo.__struct_fields__}
+            workers.append(Worker(**facts, alive=until.get(worker_id, 0) > now, last_seen_ms=last_seen))
+        return sorted(workers, key=lambda worker: (worker.host, not worker.is_host, worker.id))
+
+    def get(self, worker_id: str) -> Worker:
+        """WorkerNotFound."""
+        for worker in self.list():
+            if worker.id == worker_id:
+                return worker
+        raise WorkerNotFound(f"There is no worker {worker_id!r}.", fix="`manage.py workers list` names them.")
+
+    def command(self, worker_id: str, command: Command) -> Worker:
+        """Leaves a command that the worker obeys at its next beat. WorkerNotFound."""
+        worker = self.get(worker_id)
+        self._store.call(lambda client: client.hset(self._keys.commands, worker_id, command))
+        return worker
+
+    def _server_now_ms(self) -> int:
+        now = self._clock.now_ms()
+        return int(time.time() * 1000) if now is None else now

@@ -1,0 +1,23 @@
+-- Takes a waiting job out of its line; returns its state and its score there, or nil where it is in none.
+-- `parked_type` is the type of a job that may be parked.
+local function leave_waiting(id, keys, parked_type)
+  for _, state in ipairs({ 'ready', 'scheduled', 'retry_wait', 'blocked' }) do
+    local score = redis.call('ZSCORE', keys[state], id)
+    if score then
+      redis.call('ZREM', keys[state], id)
+      return state, tonumber(score)
+    end
+  end
+  if parked_type then
+    local line = keys.parked_of .. parked_type
+    local score = redis.call('ZSCORE', line, id)
+    if score then
+      redis.call('ZREM', line, id)
+      if redis.call('HINCRBY', keys.parked, parked_type, -1) <= 0 then
+        redis.call('HDEL', keys.parked, parked_type)
+      end
+      return 'ready', tonumber(score)
+    end
+  end
+  return nil
+end

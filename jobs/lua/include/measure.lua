@@ -1,0 +1,4 @@
+-- Adds to the pool's time series: one field per 10 s bucket and counter, kept for an hour by the pruner.
+local function measure(series_key, now, counter, number)
+  redis.call('HINCRBY', series_key, math.floor(now / 10000) .. ':' .. counter, number)
+end

@@ -1,0 +1,47 @@
+-- Removes ended jobs for good.
+-- State: succeeded | dead | cancelled | skipped -> (none)
+-- Reply: for each job "ok", "JOB_NOT_FOUND", or the state that does not allow it
+-- #include record_fields
+-- #include read_record
+-- #include forget_jobs
+local bodies = KEYS[1] -- hash: id -> body
+local states = KEYS[2] -- hash: id -> record
+local attempts = KEYS[3] -- hash: id -> ended attempts
+local results = KEYS[4] -- hash: id -> JSON
+local progress = KEYS[5] -- hash: id -> progress
+local expiring = KEYS[6] -- zset: id -> forget at
+local succeeded = KEYS[7] -- zset: id -> end
+local dead = KEYS[8] -- zset: id -> end
+local cancelled = KEYS[9] -- zset: id -> end
+local skipped = KEYS[10] -- zset: id -> end
+local items = 1 -- ARGV[1..]: id
+
+local keys = { bodies = bodies, states = states, attempts = attempts, results = results, progress = progress, expiring = expiring }
+local lines = { succeeded = succeeded, dead = dead, cancelled = cancelled, skipped = skipped }
+
+local function discard_one(id)
+  local raw = redis.call('HGET', states, id)
+  if not raw then
+    return redis.call('HSTRLEN', bodies, id) > 0 and 'waiting' or 'JOB_NOT_FOUND'
+  end
+  local record = read_record(raw, '')
+  local line = record and lines[record[STATE]]
+  if record and not line then
+    return record[STATE]
+  end
+  if line then
+    redis.call('ZREM', line, id)
+  else -- unreadable: it can only be removed
+    for _, any in pairs(lines) do
+      redis.call('ZREM', any, id)
+    end
+  end
+  forget_jobs({ id }, keys)
+  return 'ok'
+end
+
+local reply = {}
+for i, id in ipairs(ARGV) do
+  reply[i] = discard_one(id)
+end
+return reply

@@ -1,0 +1,96 @@
+-- Creates jobs of one type with the same options.
+-- State: (none) -> ready | scheduled
+-- Errors: none; an id that is taken or voided is named in the reply, and the others are created
+-- Reply: now, due, then position and "taken" | "voided" for each job that was not created
+-- #include server_now
+-- #include ready_place
+-- #include due_score
+-- #include wake_one
+-- #include count
+local clock = KEYS[1] -- string: high-water mark of server time
+local bodies = KEYS[2] -- hash: id -> body
+local ready = KEYS[3] -- zset: id -> place
+local scheduled = KEYS[4] -- zset: id -> due score
+local voided = KEYS[5] -- zset: id -> when it was voided
+local counters = KEYS[6] -- hash: totals
+local sequence = KEYS[7] -- string: last place given
+local wake = KEYS[8] -- list: wake token
+local given_now = ARGV[1] -- ms, '' = the server's clock
+local check_ids = ARGV[2] -- '1': the ids may be taken (a caller's id, a claimed id, or this call sent again)
+local type = ARGV[3] -- job type
+local priority = tonumber(ARGV[4]) -- -100..100
+local delay = tonumber(ARGV[5]) -- ms from now
+local run_at = ARGV[6] -- ms, '' = now + delay
+local items = 7 -- ARGV[7..]: id, body without its times
+
+-- A void protects against a producer that is still on its way; after a minute there is none.
+local VOID_MS = 60000
+
+local now = server_now(clock, given_now)
+local due = run_at == '' and now + delay or tonumber(run_at)
+local times = struct.pack('>dd', now, due)
+
+local reply = { now, due }
+local total = (#ARGV - items + 1) / 2
+local refused = {}
+if check_ids == '1' then
+  local ids = {}
+  for i = 1, total do
+    ids[i] = ARGV[items + 2 * i - 2]
+  end
+  for i, body in ipairs(redis.call('HMGET', bodies, unpack(ids))) do
+    if body == '' then
+      if now - tonumber(redis.call('ZSCORE', voided, ids[i]) or 0) < VOID_MS then
+        refused[i] = 'voided'
+      else
+        redis.call('ZREM', voided, ids[i])
+      end
+    elseif body then
+      refused[i] = 'taken'
+    end
+    if refused[i] then
+      reply[#reply + 1] = i
+      reply[#reply + 1] = refused[i]
+    end
+  end
+end
+
+local created, index = {}, {}
+local is_due = due <= now
+local place = 0
+local created_count = 0
+for i = 1, total do
+  if not refused[i] then
+    created_count = created_count + 1
+  end
+end
+if created_count == 0 then
+  return reply
+end
+if is_due then
+  place = redis.call('INCRBY', sequence, created_count) - created_count
+end
+for i = 1, total do
+  if not refused[i] then
+    local id = ARGV[items + 2 * i - 2]
+    created[#created + 1] = id
+    created[#created + 1] = times .. ARGV[items + 2 * i - 1]
+    place = place + 1
+    index[#index + 1] = is_due and ready_place(priority, place) or due_score(due, priority)
+    index[#index + 1] = id
+  end
+end
+redis.call('HSET', bodies, unpack(created))
+if is_due then
+  redis.call('ZADD', ready, unpack(index))
+  wake_one(wake)
+else
+  redis.call('ZADD', scheduled, unpack(index))
+  -- Whoever waits must learn of a job that is due before all it knows of.
+  local head = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')
+  if math.floor(tonumber(head[2])) >= due then
+    wake_one(wake)
+  end
+end
+count(counters, 'enqueued', type, created_count)
+return reply

@@ -1,0 +1,89 @@
+-- Ends attempts that did not succeed, as the worker decided: try again later, bury, put off, or stop.
+-- State: leased -> retry_wait | dead | scheduled | cancelled
+-- Reply: for each job the state it is in now, or "lost"
+-- #include record_fields
+-- #include server_now
+-- #include read_record
+-- #include due_score
+-- #include append_attempt
+-- #include wake_one
+-- #include count
+-- #include measure
+local clock = KEYS[1] -- string: high-water mark of server time
+local leased = KEYS[2] -- zset: id -> lease deadline
+local retry_wait = KEYS[3] -- zset: id -> due score
+local scheduled = KEYS[4] -- zset: id -> due score
+local dead = KEYS[5] -- zset: id -> end
+local cancelled = KEYS[6] -- zset: id -> end
+local states = KEYS[7] -- hash: id -> record
+local attempts = KEYS[8] -- hash: id -> ended attempts
+local counters = KEYS[9] -- hash: totals
+local series = KEYS[10] -- hash: time series
+local wake = KEYS[11] -- list: wake token
+local given_now = ARGV[1] -- ms, '' = the server's clock
+local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
+local items = 3 -- ARGV[3..]: id, token, type, started_at (ms), "retry"|"dead"|"snooze"|"cancelled", delay (ms), priority, error JSON or ''
+
+local STATES = { retry = 'retry_wait', dead = 'dead', snooze = 'scheduled', cancelled = 'cancelled' }
+
+local now = server_now(clock, given_now)
+
+-- Where a waiting fetcher may have to wake earlier than it knows.
+local function wait_until(line, id, due, priority)
+  redis.call('ZADD', line, due_score(due, priority), id)
+  local head = redis.call('ZRANGE', line, 0, 0)
+  if head[1] == id then
+    wake_one(wake)
+  end
+end
+
+local function fail_one(at)
+  local id, token, type = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+  local outcome, delay, priority, failure = ARGV[at + 4], tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6]), ARGV[at + 7]
+  local raw = redis.call('HGET', states, id)
+  local record = raw and read_record(raw, '')
+  if not record or record[TOKEN] ~= token or record[STATE] == 'ready' then
+    return 'lost'
+  end
+  if record[STATE] ~= 'leased' then
+    return record[STATE] -- this call was made before
+  end
+
+  local state = record[CANCEL] == 1 and 'cancelled' or STATES[outcome]
+  record[STATE], record[STARTED_AT], record[LOST] = state, tonumber(ARGV[at + 3]), 0
+  redis.call('ZREM', leased, id)
+  if state == 'scheduled' then
+    record[ATTEMPT], record[RUN_AT], record[STARTED_AT] = record[ATTEMPT] - 1, now + delay, 0
+    wait_until(scheduled, id, now + delay, priority)
+  else
+    append_attempt(attempts, id, record, now, state == 'cancelled' and 'cancelled' or 'failed', failure ~= '' and failure, attempts_kept)
+    if state == 'cancelled' then
+      record[FINISHED_AT] = now
+      redis.call('ZADD', cancelled, now, id)
+      count(counters, 'cancelled', type, 1)
+    else
+      record[ERRORS] = record[ERRORS] + 1
+      count(counters, 'failed', type, 1)
+      measure(series, now, 'failed', 1)
+      measure(series, now, 'run_ms', math.max(0, now - record[STARTED_AT]))
+      if state == 'retry_wait' then
+        record[RUN_AT] = now + delay
+        wait_until(retry_wait, id, now + delay, priority)
+        count(counters, 'retried', type, 1)
+      else
+        record[FINISHED_AT] = now
+        redis.call('ZADD', dead, now, id)
+        count(counters, 'dead', type, 1)
+        measure(series, now, 'dead', 1)
+      end
+    end
+  end
+  redis.call('HSET', states, id, cmsgpack.pack(record))
+  return state
+end
+
+local reply = {}
+for i = 1, (#ARGV - 2) / 8 do
+  reply[i] = fail_one(8 * i - 5)
+end
+return reply

@@ -1,0 +1,145 @@
+-- Gives a worker the first ready jobs, after making ready what is due. The same token again gives the same jobs.
+-- State: scheduled -> ready, retry_wait -> ready, ready -> leased, ready -> dead (what is stored of it is corrupt)
+-- Reply: now, next due or '', ready jobs left, '1' if paused, how many were corrupt, then id, record, body for each job
+-- #include record_fields
+-- #include server_now
+-- #include read_record
+-- #include ready_place
+-- #include promote_due
+-- #include next_due
+-- #include wake_one
+-- #include append_attempt
+-- #include measure
+local clock = KEYS[1] -- string: high-water mark of server time
+local control = KEYS[2] -- hash: paused, paused_until
+local grants = KEYS[3] -- hash: worker -> last token and its ids
+local scheduled = KEYS[4] -- zset: id -> due score
+local retry_wait = KEYS[5] -- zset: id -> due score
+local ready = KEYS[6] -- zset: id -> place
+local leased = KEYS[7] -- zset: id -> lease deadline
+local dead = KEYS[8] -- zset: id -> end
+local states = KEYS[9] -- hash: id -> record
+local bodies = KEYS[10] -- hash: id -> body
+local attempts = KEYS[11] -- hash: id -> ended attempts
+local sequence = KEYS[12] -- string: last place given
+local wake = KEYS[13] -- list: wake token
+local series = KEYS[14] -- hash: time series
+local given_now = ARGV[1] -- ms, '' = the server's clock
+local worker = ARGV[2] -- worker id
+local token = ARGV[3] -- made by the worker; the fence
+local limit = tonumber(ARGV[4]) -- most jobs to take
+local lease_ms = tonumber(ARGV[5]) -- length of the lease
+local attempts_kept = tonumber(ARGV[6]) -- attempts kept per job
+
+-- Bodies are read in steps, and no more is taken once this many bytes are on their way.
+local STEP, ENOUGH_BYTES, PROMOTE_LIMIT = 100, 2097152, 500
+local CORRUPT = '{"type": "CorruptJob", "message": "What is stored of this job cannot be read.", "traceback": ""}'
+
+local now = server_now(clock, given_now)
+
+local function repeated_grant(packed)
+  local ok, grant = pcall(cmsgpack.unpack, packed)
+  if not ok or type(grant) ~= 'table' or grant[1] ~= token then
+    return nil
+  end
+  local reply = { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '', 0 }
+  for position = 2, #grant do
+    local id = grant[position]
+    local raw = redis.call('HGET', states, id)
+    local record = raw and read_record(raw, '')
+    if record and record[STATE] == 'leased' and record[TOKEN] == token then
+      reply[#reply + 1] = id
+      reply[#reply + 1] = raw
+      reply[#reply + 1] = redis.call('HGET', bodies, id)
+    end
+  end
+  return reply
+end
+
+local last_grant = redis.call('HGET', grants, worker)
+local repeated = last_grant and repeated_grant(last_grant)
+if repeated then
+  return repeated
+end
+
+promote_due(scheduled, ready, states, sequence, now, PROMOTE_LIMIT)
+promote_due(retry_wait, ready, states, sequence, now, PROMOTE_LIMIT)
+
+local pause = redis.call('HMGET', control, 'paused', 'paused_until')
+if pause[1] and (not pause[2] or pause[2] == '' or now < tonumber(pause[2])) then
+  return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0 }
+end
+
+local grant = { token }
+local jobs, records, deadlines = {}, {}, {}
+local corrupt = {}
+local seen, bytes, waited = 0, 0, 0
+redis.call('ZCARD', leased) -- a key of the wrong type fails here, before anything is written
+while seen < limit and bytes < ENOUGH_BYTES do
+  local step = math.min(STEP, limit - seen)
+  local line = redis.call('ZRANGE', ready, seen, seen + step - 1, 'WITHSCORES')
+  if not line[1] then
+    break
+  end
+  local ids = {}
+  for i = 1, #line / 2 do
+    ids[i] = line[2 * i - 1]
+  end
+  local raw_records = redis.call('HMGET', states, unpack(ids))
+  local raw_bodies = redis.call('HMGET', bodies, unpack(ids))
+  for i, id in ipairs(ids) do
+    local body = raw_bodies[i]
+    local record = read_record(raw_records[i], 'ready')
+    if not record or not body or #body < 18 then
+      corrupt[#corrupt + 1] = id
+    elseif record[STATE] == 'ready' then
+      if record[READY_AT] == 0 then
+        local created_at, run_at = struct.unpack('>dd', body)
+        record[READY_AT] = math.max(created_at, run_at)
+      end
+      record[STATE], record[TOKEN], record[WORKER] = 'leased', token, worker
+      record[ATTEMPT], record[FENCE] = record[ATTEMPT] + 1, record[FENCE] + 1
+      record[LEASED_AT], record[STARTED_AT], record[PLACE] = now, 0, tonumber(line[2 * i])
+      waited = waited + math.max(0, now - record[READY_AT])
+      bytes = bytes + #body
+      local packed = cmsgpack.pack(record)
+      jobs[#jobs + 1] = id
+      jobs[#jobs + 1] = packed
+      jobs[#jobs + 1] = body
+      records[#records + 1] = id
+      records[#records + 1] = packed
+      deadlines[#deadlines + 1] = now + lease_ms
+      deadlines[#deadlines + 1] = id
+      grant[#grant + 1] = id
+    end
+  end
+  seen = seen + #ids
+end
+
+if seen > 0 then
+  redis.call('ZREMRANGEBYRANK', ready, 0, seen - 1)
+end
+if jobs[1] then
+  redis.call('HSET', states, unpack(records))
+  redis.call('ZADD', leased, unpack(deadlines))
+  redis.call('HSET', grants, worker, cmsgpack.pack(grant))
+  measure(series, now, 'started', #jobs / 3)
+  measure(series, now, 'wait_ms', waited)
+end
+for _, id in ipairs(corrupt) do
+  local record = read_record(nil, 'dead')
+  record[FINISHED_AT] = now
+  redis.call('HSET', states, id, cmsgpack.pack(record))
+  redis.call('ZADD', dead, now, id)
+  append_attempt(attempts, id, record, now, 'failed', CORRUPT, attempts_kept)
+end
+
+local left = redis.call('ZCARD', ready)
+if left > 0 then
+  wake_one(wake)
+end
+local reply = { now, next_due(scheduled, retry_wait), left, '', #corrupt }
+for i = 1, #jobs do
+  reply[5 + i] = jobs[i]
+end
+return reply

@@ -1,0 +1,39 @@
+-- Sets jobs aside that this worker may not run (unknown or disabled type); nothing is charged.
+-- State: leased -> ready (parked) | cancelled (it was asked to stop)
+-- Reply: for each job the state it is in now, or "lost"
+-- #include record_fields
+-- #include server_now
+-- #include read_record
+-- #include held_record
+local clock = KEYS[1] -- string: high-water mark of server time
+local leased = KEYS[2] -- zset: id -> lease deadline
+local cancelled = KEYS[3] -- zset: id -> end
+local states = KEYS[4] -- hash: id -> record
+local parked = KEYS[5] -- hash: type -> parked jobs
+local parked_of = KEYS[6] -- prefix of one zset per parked type
+local given_now = ARGV[1] -- ms, '' = the server's clock
+local items = 2 -- ARGV[2..]: id, token, type
+
+local now = server_now(clock, given_now)
+local reply = {}
+for i = 1, (#ARGV - 1) / 3 do
+  local id, token, type = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
+  local record = held_record(redis.call('HGET', states, id), token)
+  if not record then
+    reply[i] = 'lost'
+  else
+    redis.call('ZREM', leased, id)
+    record[ATTEMPT], record[STARTED_AT] = record[ATTEMPT] - 1, 0
+    if record[CANCEL] == 1 then
+      record[STATE], record[FINISHED_AT] = 'cancelled', now
+      redis.call('ZADD', cancelled, now, id)
+    else
+      record[STATE] = 'ready'
+      redis.call('ZADD', parked_of .. type, record[PLACE], id)
+      redis.call('HINCRBY', parked, type, 1)
+    end
+    redis.call('HSET', states, id, cmsgpack.pack(record))
+    reply[i] = record[STATE]
+  end
+end
+return reply

@@ -1,0 +1,31 @@
+-- Reads jobs whole, each at one moment.
+-- Reply: for each job body, record, state of an untouched one, lease deadline, attempts, result, progress, "1" if in the ready line
+local bodies = KEYS[1] -- hash: id -> body
+local states = KEYS[2] -- hash: id -> record
+local scheduled = KEYS[3] -- zset: id -> due score
+local ready = KEYS[4] -- zset: id -> place
+local leased = KEYS[5] -- zset: id -> lease deadline
+local attempts = KEYS[6] -- hash: id -> ended attempts
+local results = KEYS[7] -- hash: id -> JSON
+local progress = KEYS[8] -- hash: id -> progress
+local items = 1 -- ARGV[1..]: id
+
+local reply = {}
+for i, id in ipairs(ARGV) do
+  local raw = redis.call('HGET', states, id)
+  local waiting, is_in_line = '', redis.call('ZSCORE', ready, id)
+  if not raw then
+    waiting = redis.call('ZSCORE', scheduled, id) and 'scheduled' or (is_in_line and 'ready' or '')
+  end
+  reply[i] = {
+    redis.call('HGET', bodies, id),
+    raw,
+    waiting,
+    redis.call('ZSCORE', leased, id),
+    redis.call('HGET', attempts, id),
+    redis.call('HGET', results, id),
+    redis.call('HGET', progress, id),
+    is_in_line and '1' or '',
+  }
+end
+return reply

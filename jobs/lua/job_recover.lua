@@ -1,0 +1,91 @@
+-- Takes back jobs whose lease ran out. Started ones are charged a crash; unstarted ones go back as they were, until they
+-- were lost so often in a row that the job itself must be the cause.
+-- State: leased -> ready | dead | cancelled (it was asked to stop)
+-- Reply: now, charged, handed back, buried, next deadline or '', '1' if held back after a jump of the server's clock
+-- #include record_fields
+-- #include server_now
+-- #include read_record
+-- #include read_header
+-- #include append_attempt
+-- #include hand_back
+-- #include count
+-- #include measure
+-- #include charge_crash
+-- #include wake_one
+local clock = KEYS[1] -- string: high-water mark of server time
+local control = KEYS[2] -- hash: recovered_at, hold_until, clock_alarm
+local leased = KEYS[3] -- zset: id -> lease deadline
+local ready = KEYS[4] -- zset: id -> place
+local dead = KEYS[5] -- zset: id -> end
+local cancelled = KEYS[6] -- zset: id -> end
+local states = KEYS[7] -- hash: id -> record
+local bodies = KEYS[8] -- hash: id -> body
+local attempts = KEYS[9] -- hash: id -> ended attempts
+local counters = KEYS[10] -- hash: totals
+local series = KEYS[11] -- hash: time series
+local wake = KEYS[12] -- list: wake token
+local given_now = ARGV[1] -- ms, '' = the server's clock
+local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
+local limit = tonumber(ARGV[3]) -- most jobs to take back
+local lease_ms = tonumber(ARGV[4]) -- length of a lease
+local elapsed = ARGV[5] -- ms since the caller's own last call by its own clock, '' = its first
+
+local LOST_LIMIT = 10
+local LEASE_EXPIRED = '{"type": "WorkerLost", "message": "The lease ran out: the worker died or was cut off.", "traceback": ""}'
+
+local now = server_now(clock, given_now)
+
+-- Since the caller's last call at most `elapsed` ms can have passed. More on the server's clock is a jump: nobody had
+-- the time to renew, so everybody gets one lease of it.
+local facts = redis.call('HMGET', control, 'recovered_at', 'hold_until')
+local recovered_at, hold_until = tonumber(facts[1] or 0), tonumber(facts[2] or 0)
+if elapsed ~= '' and recovered_at > 0 and now - recovered_at > tonumber(elapsed) + lease_ms then
+  hold_until = now + lease_ms
+  redis.call('HSET', control, 'hold_until', hold_until, 'clock_alarm', now)
+end
+redis.call('HSET', control, 'recovered_at', now)
+
+local function next_deadline()
+  local head = redis.call('ZRANGE', leased, 0, 0, 'WITHSCORES')
+  return head[2] and math.floor(tonumber(head[2])) or ''
+end
+
+if now < hold_until then
+  return { now, 0, 0, 0, next_deadline(), '1' }
+end
+
+local keys = {
+  leased = leased,
+  ready = ready,
+  dead = dead,
+  cancelled = cancelled,
+  states = states,
+  bodies = bodies,
+  attempts = attempts,
+  counters = counters,
+  series = series,
+}
+local charged, handed_back, buried = 0, 0, 0
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', leased, '-inf', string.format('%.0f', now), 'LIMIT', 0, limit)) do
+  local record = read_record(redis.call('HGET', states, id), 'leased')
+  if not record then
+    record = read_record(nil, 'leased') -- unreadable: the next lease buries it if the body is bad too
+  end
+  if record[STATE] ~= 'leased' then
+    redis.call('ZREM', leased, id)
+  elseif record[STARTED_AT] == 0 and record[LOST] + 1 < LOST_LIMIT then
+    record[LOST], record[ATTEMPT] = record[LOST] + 1, math.max(0, record[ATTEMPT] - 1)
+    hand_back(id, record, now, leased, ready, cancelled, states)
+    handed_back = handed_back + 1
+  else
+    local state = charge_crash(id, record, now, LEASE_EXPIRED, keys, attempts_kept)
+    charged = charged + 1
+    if state == 'dead' then
+      buried = buried + 1
+    end
+  end
+end
+if charged + handed_back > 0 then
+  wake_one(wake)
+end
+return { now, charged, handed_back, buried, next_deadline(), '' }

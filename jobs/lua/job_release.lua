@@ -1,0 +1,42 @@
+-- Hands leased jobs back, at their old place in line.
+-- State: leased -> ready | cancelled (it was asked to stop)
+-- Reply: for each job the state it is in now, or "lost"
+-- #include record_fields
+-- #include server_now
+-- #include read_record
+-- #include held_record
+-- #include append_attempt
+-- #include hand_back
+-- #include wake_one
+local clock = KEYS[1] -- string: high-water mark of server time
+local leased = KEYS[2] -- zset: id -> lease deadline
+local ready = KEYS[3] -- zset: id -> place
+local cancelled = KEYS[4] -- zset: id -> end
+local states = KEYS[5] -- hash: id -> record
+local attempts = KEYS[6] -- hash: id -> ended attempts
+local wake = KEYS[7] -- list: wake token
+local given_now = ARGV[1] -- ms, '' = the server's clock
+local charged = ARGV[2] -- '1': the attempt had begun and counts
+local attempts_kept = tonumber(ARGV[3]) -- attempts kept per job
+local items = 4 -- ARGV[4..]: id, token
+
+local now = server_now(clock, given_now)
+local reply = {}
+for i = 1, (#ARGV - 3) / 2 do
+  local id, token = ARGV[2 * i + 2], ARGV[2 * i + 3]
+  local record = held_record(redis.call('HGET', states, id), token)
+  if not record then
+    reply[i] = 'lost'
+  else
+    if charged == '1' then
+      append_attempt(attempts, id, record, now, 'released', false, attempts_kept)
+    else
+      record[ATTEMPT] = record[ATTEMPT] - 1
+    end
+    reply[i] = hand_back(id, record, now, leased, ready, cancelled, states)
+  end
+end
+if redis.call('ZCARD', ready) > 0 then
+  wake_one(wake)
+end
+return reply

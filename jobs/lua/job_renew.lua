@@ -1,0 +1,37 @@
+-- Moves the deadline of leases that are still held.
+-- State: leased -> leased
+-- Reply: now, then for each job "held" | "cancel" (held, but asked to stop) | "ended" (under this token) | "lost"
+-- #include record_fields
+-- #include server_now
+-- #include read_record
+local clock = KEYS[1] -- string: high-water mark of server time
+local states = KEYS[2] -- hash: id -> record
+local leased = KEYS[3] -- zset: id -> lease deadline
+local given_now = ARGV[1] -- ms, '' = the server's clock
+local lease_ms = tonumber(ARGV[2]) -- length of the lease
+local items = 3 -- ARGV[3..]: id, token
+
+local now = server_now(clock, given_now)
+local ids = {}
+for i = 1, (#ARGV - 2) / 2 do
+  ids[i] = ARGV[2 * i + 1]
+end
+local reply, deadlines = { now }, {}
+for i, raw in ipairs(redis.call('HMGET', states, unpack(ids))) do
+  local record = raw and read_record(raw, '')
+  if not record or record[TOKEN] ~= ARGV[2 * i + 2] then
+    reply[1 + i] = 'lost'
+  elseif record[STATE] == 'leased' then
+    reply[1 + i] = record[CANCEL] == 1 and 'cancel' or 'held'
+    deadlines[#deadlines + 1] = now + lease_ms
+    deadlines[#deadlines + 1] = ids[i]
+  elseif record[STATE] == 'ready' then
+    reply[1 + i] = 'lost'
+  else
+    reply[1 + i] = 'ended'
+  end
+end
+if deadlines[1] then
+  redis.call('ZADD', leased, 'XX', unpack(deadlines))
+end
+return reply

@@ -1,0 +1,64 @@
+-- Makes ended jobs live again, with fresh budgets and their history kept.
+-- State: dead -> ready, cancelled -> ready
+-- Reply: for each job "ok", "JOB_NOT_FOUND", or the state that does not allow it
+-- #include record_fields
+-- #include server_now
+-- #include read_record
+-- #include read_header
+-- #include ready_place
+-- #include wake_one
+-- #include count
+local clock = KEYS[1] -- string: high-water mark of server time
+local bodies = KEYS[2] -- hash: id -> body
+local states = KEYS[3] -- hash: id -> record
+local dead = KEYS[4] -- zset: id -> end
+local cancelled = KEYS[5] -- zset: id -> end
+local ready = KEYS[6] -- zset: id -> place
+local progress = KEYS[7] -- hash: id -> progress
+local sequence = KEYS[8] -- string: last place given
+local counters = KEYS[9] -- hash: totals
+local wake = KEYS[10] -- list: wake token
+local given_now = ARGV[1] -- ms, '' = the server's clock
+local payload = ARGV[2] -- new payload, '' = as it was
+local items = 3 -- ARGV[3..]: id
+
+local now = server_now(clock, given_now)
+
+local function resubmit_one(id)
+  local raw = redis.call('HGET', states, id)
+  local body = redis.call('HGET', bodies, id)
+  if not raw and (not body or body == '') then
+    return 'JOB_NOT_FOUND'
+  end
+  local record, header = read_record(raw, 'waiting'), read_header(body)
+  if not record or not header then
+    return 'unreadable'
+  end
+  local state = record[STATE]
+  if state ~= 'dead' and state ~= 'cancelled' then
+    return state
+  end
+  if payload ~= '' then
+    local head = 18 + struct.unpack('>H', body, 17)
+    redis.call('HSET', bodies, id, string.sub(body, 1, head) .. payload)
+  end
+  local place = ready_place(header[3], redis.call('INCR', sequence))
+  record[STATE], record[READY_AT], record[PLACE] = 'ready', now, place
+  record[ATTEMPT], record[ERRORS], record[CRASHES], record[LOST], record[CANCEL] = 0, 0, 0, 0, 0
+  record[LEASED_AT], record[STARTED_AT], record[FINISHED_AT], record[RUN_AT] = 0, 0, 0, 0
+  record[TOKEN], record[WORKER] = '', ''
+  record[RESUBMISSIONS] = record[RESUBMISSIONS] + 1
+  redis.call('ZREM', state == 'dead' and dead or cancelled, id)
+  redis.call('ZADD', ready, place, id)
+  redis.call('HSET', states, id, cmsgpack.pack(record))
+  redis.call('HDEL', progress, id)
+  count(counters, 'resubmitted', header[2], 1)
+  return 'ok'
+end
+
+local reply = {}
+for i = 1, #ARGV - 2 do
+  reply[i] = resubmit_one(ARGV[i + 2])
+end
+wake_one(wake)
+return reply

@@ -1,0 +1,26 @@
+-- Marks leased jobs as really started: from then on the death of their worker is charged to them.
+-- State: leased -> leased
+-- Reply: how many were marked
+-- #include record_fields
+-- #include read_record
+-- #include held_record
+local states = KEYS[1] -- hash: id -> record
+local items = 1 -- ARGV[1..]: id, token, started_at
+
+local ids = {}
+for i = 1, #ARGV / 3 do
+  ids[i] = ARGV[3 * i - 2]
+end
+local changed = {}
+for i, raw in ipairs(redis.call('HMGET', states, unpack(ids))) do
+  local record = held_record(raw, ARGV[3 * i - 1])
+  if record then
+    record[STARTED_AT], record[LOST] = tonumber(ARGV[3 * i]), 0
+    changed[#changed + 1] = ids[i]
+    changed[#changed + 1] = cmsgpack.pack(record)
+  end
+end
+if changed[1] then
+  redis.call('HSET', states, unpack(changed))
+end
+return #changed / 2

@@ -1,0 +1,29 @@
+-- Registers workers or proves them alive; forgets those that were gone for an hour.
+-- Reply: for each worker the command left for it, or ''
+local workers = KEYS[1] -- hash: worker id -> packed facts
+local alive = KEYS[2] -- zset: worker id -> counted as gone from then on
+local commands = KEYS[3] -- hash: worker id -> drain | stop
+local given_now = ARGV[1] -- ms, '' = the server's clock
+local ttl = tonumber(ARGV[2]) -- ms without a beat after which a worker counts as gone
+local items = 3 -- ARGV[3..]: worker id, packed facts
+
+local FORGET_MS = 3600000
+
+local now = tonumber(given_now)
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local reply = {}
+for i = 1, (#ARGV - 2) / 2 do
+  local id = ARGV[2 * i + 1]
+  redis.call('HSET', workers, id, ARGV[2 * i + 2])
+  redis.call('ZADD', alive, now + ttl, id)
+  reply[i] = redis.call('HGET', commands, id) or ''
+end
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', string.format('%.0f', now - FORGET_MS), 'LIMIT', 0, 100)) do
+  redis.call('ZREM', alive, id)
+  redis.call('HDEL', workers, id)
+  redis.call('HDEL', commands, id)
+end
+return reply

@@ -1,0 +1,388 @@
+"""Bytes in Redis ⇄ what Python holds.
+
+A body is ``created_at`` and ``run_at`` (two big-endian doubles, ms, put there by the server), the length of the header
+(2 bytes), the header (MessagePack array), and the payload: the caller's JSON, untouched. Lua reads the header and never
+the payload.
+"""
+
+from __future__ import annotations
+
+import secrets
+import struct
+import time
+from typing import Any, NamedTuple
+
+import msgspec
+
+from jobs.core.job import Attempt, Job, JobSpec, LeasedJob, Route, moment
+from jobs.core.states import JobState
+from jobs.exceptions import OptionInvalid
+
+FORMAT = 1
+"""Version of the body's layout. A worker that meets a higher one treats the job as corrupt rather than guess."""
+
+_TIMES = struct.Struct(">dd")
+_HEADER_AT = _TIMES.size + 2
+_HEADER_LIMIT = 0xFFFF
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder().decode
+_unpack_record = msgspec.msgpack.Decoder(list[Any]).decode
+_from_json = msgspec.json.Decoder().decode
+
+CORRUPT_ERROR = {"type": "CorruptJob", "message": "What is stored of this job cannot be read.", "traceback": ""}
+
+# --- ids ---------------------------------------------------------------------------------------------------------
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford: sorts like the number, no look-alikes
+_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+
+
+def _base32(number: int, pairs: int) -> str:
+    text = ""
+    for _ in range(pairs):
+        number, low = divmod(number, 1024)
+        text = _PAIRS[low] + text
+    return text
+
+
+def new_ids(route: Route, count: int) -> list[str]:
+    """Ids that carry their route, sort by time (ms), and within one call by their order.
+
+    50 bits of time, 50 of chance; the chance of one call grows by one per id, from a start below 2^49.
+    """
+    stamp = _base32(time.time_ns() // 1_000_000, 5)
+    start = secrets.randbits(49)
+    tail = f"-{route}"
+    return [stamp + _base32(start + n, 5) + tail for n in range(count)]
+
+
+def route_in(job_id: str) -> Route | None:
+    """The route that an id of ours carries; None for a caller's id."""
+    if len(job_id) < 26 or job_id[20] != "-":
+        return None
+    if not all(letter in _ALPHABET for letter in job_id[:20]):
+        return None
+    return parse_route(job_id[21:])
+
+
+def parse_route(text: str) -> Route | None:
+    """``pool.version.partition`` → Route; None where the text is no route."""
+    pool, version, partition = (text.rsplit(".", 2) + ["", ""])[:3]
+    if pool and version.isascii() and version.isdigit() and partition.isascii() and partition.isdigit():
+        return Route(pool, int(version), int(partition))
+    return None
+
+
+def new_token() -> str:
+    """A lease's token: 96 random bits. A counter would be no fence: two timelines of one server can count alike."""
+    return secrets.token_urlsafe(12)
+
+
+# --- bodies ------------------------------------------------------------------------------------------------------
+
+
+def encode_header(spec: JobSpec) -> bytes:
+    """Length and header of a body. OptionInvalid where tags, meta and keys together pass 64 KiB."""
+    extras: dict[str, Any] = {}
+    if spec.tags:
+        extras["tags"] = spec.tags
+    if spec.meta:
+        extras["meta"] = spec.meta
+    if spec.unique:
+        extras["unique"] = (spec.unique.key, spec.unique.until)
+    for name in ("concurrency_key", "rate_key", "result_ttl", "schedule", "fire_time_ms", "workflow_run", "node"):
+        value = getattr(spec, name)
+        if value is not None:
+            extras[name] = value
+    header = _pack(
+        (
+            FORMAT,
+            spec.type,
+            spec.priority,
+            spec.max_retries,
+            spec.max_crashes,
+            spec.timeout,
+            spec.backoff,
+            extras,
+        )
+    )
+    if len(header) > _HEADER_LIMIT:
+        raise OptionInvalid(
+            f"Tags, meta and keys take {len(header)} bytes; at most {_HEADER_LIMIT} fit.",
+            fix="Put large values into the payload.",
+        )
+    return len(header).to_bytes(2, "big") + header
+
+
+class Body(NamedTuple):
+    created_at: int
+    run_at: int
+    type: str
+    priority: int
+    max_retries: int
+    max_crashes: int
+    timeout: float | None
+    backoff: tuple[Any, ...]
+    extras: dict[str, Any]
+    payload: bytes
+
+
+class _Header(msgspec.Struct, array_like=True):
+    format: int
+    type: str
+    priority: int
+    max_retries: int
+    max_crashes: int
+    timeout: float | None
+    backoff: tuple[Any, ...]
+    extras: dict[str, Any]
+
+
+_decode_header = msgspec.msgpack.Decoder(_Header).decode
+
+
+def decode_body(raw: bytes) -> Body:
+    """ValueError where the bytes are not a body that this version can read."""
+    try:
+        created_at, run_at = _TIMES.unpack_from(raw)
+        payload_at = _HEADER_AT + int.from_bytes(raw[_TIMES.size : _HEADER_AT], "big")
+        header = _decode_header(raw[_HEADER_AT:payload_at])
+        times = int(created_at), int(run_at)
+    except (struct.error, msgspec.MsgspecError, ValueError, OverflowError) as error:
+        raise ValueError(f"not a job body: {error}") from error
+    if header.format > FORMAT:
+        raise ValueError(f"job body of format {header.format}; this version reads up to {FORMAT}")
+    return Body(
+        *times,
+        header.type,
+        header.priority,
+        header.max_retries,
+        header.max_crashes,
+        header.timeout,
+        header.backoff,
+        header.extras,
+        raw[payload_at:],
+    )
+
+
+# --- records (positions: lua/include/record_fields.lua) ------------------------------------------------------------
+
+
+class Record(NamedTuple):
+    state: str = ""
+    attempt: int = 0
+    errors: int = 0
+    crashes: int = 0
+    fence: int = 0
+    lost: int = 0
+    resubmissions: int = 0
+    cancel: int = 0
+    ready_at: int = 0
+    leased_at: int = 0
+    started_at: int = 0
+    finished_at: int = 0
+    run_at: int = 0
+    place: int = 0
+    token: str = ""
+    worker: str = ""
+
+
+def decode_record(raw: bytes) -> Record:
+    """ValueError where the bytes are no record."""
+    try:
+        values = _unpack_record(raw)
+        return Record(*values[: len(Record._fields)])
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise ValueError(f"not a job record: {error}") from error
+
+
+def decode_lease(route: Route, job_id: bytes, raw_record: bytes, raw_body: bytes) -> LeasedJob:
+    """What the lease script gave for one job. ValueError where it cannot be read."""
+    record = _unpack_record(raw_record)
+    body = decode_body(raw_body)
+    return LeasedJob(
+        id=job_id.decode(),
+        route=route,
+        token=record[14],
+        type=body.type,
+        payload=body.payload,
+        attempt=record[1],
+        errors=record[2],
+        crashes=record[3],
+        fencing_token=record[4],
+        priority=body.priority,
+        max_retries=body.max_retries,
+        max_crashes=body.max_crashes,
+        timeout=body.timeout,
+        backoff=body.backoff,
+        extras=body.extras,
+        leased_at=record[9],
+        resubmissions=record[6],
+    )
+
+
+# --- what people read ----------------------------------------------------------------------------------------------
+
+
+class RawJob(NamedTuple):
+    """One entry of job_read.lua's reply."""
+
+    body: bytes | None
+    record: bytes | None
+    waiting: bytes
+    deadline: bytes | None
+    attempts: bytes | None
+    result: bytes | None
+    progress: bytes | None
+    in_line: bytes
+
+
+def decode_job(route: Route, job_id: str, raw: RawJob) -> Job | None:
+    """The job, None where there is none. What cannot be read is shown as such, never raised."""
+    if not raw.record and not raw.body:
+        return None
+    body, record, problem = _readable(raw)
+    state = record.state or raw.waiting.decode()
+    if not state:
+        return None
+    ended = _decode_attempts(raw.attempts)
+    attempts = ended + _current_attempt(state, record)
+    run_at = record.run_at or body.run_at
+    ready_at = record.ready_at or (max(body.created_at, body.run_at) if state == JobState.READY else 0)
+    error = problem or (attempts[-1].error if attempts and state in (JobState.DEAD, JobState.RETRY_WAIT) else None)
+    extras = body.extras
+    unique = extras.get("unique")
+    return Job(
+        id=job_id,
+        type=body.type,
+        pool=route.pool,
+        state=JobState(state),
+        run_at=moment(run_at) or moment(1),  # type: ignore[arg-type]
+        priority=body.priority,
+        payload=_json_or_none(body.payload),
+        tags=list(extras.get("tags", ())),
+        meta=dict(extras.get("meta", {})),
+        created_at=moment(body.created_at) or moment(1),  # type: ignore[arg-type]
+        ready_at=moment(ready_at),
+        leased_at=moment(record.leased_at),
+        started_at=moment(record.started_at),
+        finished_at=moment(record.finished_at),
+        attempt=record.attempt,
+        max_retries=body.max_retries,
+        crashes=record.crashes,
+        timeout=body.timeout,
+        progress=_decode_progress(raw.progress),
+        worker=record.worker or None,
+        lease_expires_at=moment(float(raw.deadline)) if raw.deadline and state == JobState.LEASED else None,
+        fencing_token=record.fence,
+        result=_json_or_none(raw.result),
+        error=error,
+        attempts=attempts,
+        unique_key=unique[0] if unique else None,
+        schedule=extras.get("schedule"),
+        fire_time=moment(extras.get("fire_time_ms")),
+        workflow_run=extras.get("workflow_run"),
+        node=extras.get("node"),
+        queue_version=route.version,
+        partition=route.partition,
+        resubmissions=record.resubmissions,
+        cancel_requested=bool(record.cancel),
+        parked=state == JobState.READY and not raw.in_line,
+        max_crashes=body.max_crashes,
+        concurrency_key=extras.get("concurrency_key"),
+        rate_key=extras.get("rate_key"),
+    )
+
+
+_NO_BODY = Body(0, 0, "", 0, 0, 0, None, (), {}, b"")
+
+
+def _readable(raw: RawJob) -> tuple[Body, Record, dict[str, Any] | None]:
+    body, record, problem = _NO_BODY, Record(), None
+    try:
+        body = decode_body(raw.body or b"")
+    except ValueError:
+        problem = CORRUPT_ERROR
+    if raw.record:
+        try:
+            record = decode_record(raw.record)
+            JobState(record.state)
+        except ValueError:
+            record, problem = Record(state=JobState.DEAD), CORRUPT_ERROR
+    return body, record, problem
+
+
+def _current_attempt(state: str, record: Record) -> list[Attempt]:
+    """The attempt that no history entry tells of: the running one, or the one that succeeded."""
+    if state == JobState.SUCCEEDED:
+        outcome, finished_at = "succeeded", record.finished_at
+    elif state == JobState.LEASED and record.started_at:
+        outcome, finished_at = "running", 0
+    else:
+        return []
+    return [
+        Attempt(
+            attempt=record.attempt,
+            worker=record.worker,
+            started_at=moment(record.started_at),
+            finished_at=moment(finished_at),
+            outcome=outcome,
+        )
+    ]
+
+
+def _decode_attempts(raw: bytes | None) -> list[Attempt]:
+    if not raw:
+        return []
+    entries = raw[1:]
+    try:
+        # The entries are MessagePack values one after the other: an array header in front makes them one value.
+        decoded = _unpack(b"\xdc" + raw[0].to_bytes(2, "big") + entries)
+        return [
+            Attempt(
+                attempt=attempt,
+                worker=worker,
+                started_at=moment(started_at),
+                finished_at=moment(finished_at),
+                outcome=outcome,
+                error=_from_json(error) if error else None,
+            )
+            for attempt, worker, started_at, finished_at, outcome, error in decoded
+        ]
+    except (msgspec.MsgspecError, ValueError, TypeError):
+        return []
+
+
+def ready_since(raw_record: bytes | None, raw_body: bytes | None) -> int:
+    """Since when a ready job is ready, server ms; 0 where it cannot be read."""
+    try:
+        if raw_record:
+            return decode_record(raw_record).ready_at
+        body = decode_body(raw_body or b"")
+    except ValueError:
+        return 0
+    return max(body.created_at, body.run_at)
+
+
+def encode_progress(current: float, total: float | None, message: str) -> bytes:
+    return _pack((current, total, message))
+
+
+def _decode_progress(raw: bytes | None) -> dict[str, Any] | None:
+    if not raw:
+        return None
+    try:
+        current, total, message = _unpack(raw)
+    except (msgspec.MsgspecError, ValueError, TypeError):
+        return None
+    return {"current": current, "total": total, "message": message}
+
+
+def _json_or_none(raw: bytes | None) -> Any:
+    if not raw:
+        return None
+    try:
+        return _from_json(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None

@@ -1,0 +1,349 @@
+"""Connections to Redis or Valkey, and the one place where its errors become ours.
+
+Time-outs and retries are always set here: redis-py 8 would otherwise give every connection 5 seconds to read and re-send
+a command ten times, which for a blocking pop loses what the first one was given.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.cluster import ClusterNode, RedisCluster
+from redis.exceptions import (
+    AskError,
+    AuthenticationError,
+    BusyLoadingError,
+    ClusterDownError,
+    MovedError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry
+from redis.sentinel import Sentinel
+
+from jobs.exceptions import (
+    JobNotFound,
+    LeaseLost,
+    OptionInvalid,
+    OutcomeUnknown,
+    SchedulerError,
+    StoreUnavailable,
+    WrongState,
+)
+from jobs.store import embedded
+from jobs.store.scripts import script
+
+if TYPE_CHECKING:
+    from jobs.conf import Settings
+
+T = TypeVar("T")
+
+SOCKET_SECONDS = 5.0
+"""How long one answer may take."""
+
+CONNECT_SECONDS = 3.0
+
+PATIENCE_SECONDS = 6.0
+"""How long a call keeps trying while the server restarts or fails over. With one answer's time on top it stays below the
+15 seconds in which a command must end."""
+
+_TRANSIENT = (
+    RedisConnectionError,
+    RedisTimeoutError,
+    BusyLoadingError,
+    ReadOnlyError,
+    TryAgainError,
+    MovedError,
+    AskError,
+    ClusterDownError,
+)
+_TRANSIENT_CODES = ("BUSY", "LOADING", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED")
+_REFUSING_CODES = {
+    "OOM": "The server is out of memory (maxmemory).",
+    "MISCONF": "The server cannot write to its disk and refuses changes.",
+    "NOPERM": "The server's user lacks a permission.",
+    "NOAUTH": "The server wants a password.",
+    "WRONGPASS": "The server refused user name or password.",
+}
+_ERRORS: dict[str, type[SchedulerError]] = {
+    "JOB_NOT_FOUND": JobNotFound,
+    "WRONG_STATE": WrongState,
+    "LEASE_LOST": LeaseLost,
+}
+
+
+class Store:
+    """One server (or cluster) under one namespace. Thread-safe; connections are made anew after a fork."""
+
+    def __init__(
+        self,
+        url: str,
+        namespace: str = "mainspring",
+        *,
+        var_dir: Path = Path("var"),
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self.url = url
+        self.namespace = namespace
+        self.patience = patience
+        self._var_dir = var_dir
+        self._lock = threading.Lock()
+        self._client: redis.Redis | None = None
+        self._waiting = threading.local()
+        self._pid = os.getpid()
+
+    @classmethod
+    def from_settings(cls, settings: Settings, *, patience: float = PATIENCE_SECONDS) -> Store:
+        return cls(settings.redis_url, settings.namespace, var_dir=settings.var_dir, patience=patience)
+
+    @property
+    def client(self) -> redis.Redis:
+        """The redis-py client, for commands that take no longer than a moment."""
+        if self._client is None or self._pid != os.getpid():
+            with self._lock:
+                if self._client is None or self._pid != os.getpid():
+                    self._client = self._connect(SOCKET_SECONDS)
+                    self._pid = os.getpid()
+        return self._client
+
+    def close(self) -> None:
+        """Closes all connections; the next call opens new ones."""
+        with self._lock:
+            if self._client is not None and self._pid == os.getpid():
+                self._client.close()
+            self._client = None
+
+    def run(
+        self,
+        name: str,
+        keys: object,
+        items: Sequence[Any] = (),
+        /,
+        *,
+        resend: bool = True,
+        when_resent: Mapping[str, Any] | None = None,
+        **arguments: Any,
+    ) -> Any:
+        """Runs a script by name. ``when_resent``: arguments that differ when it is sent again. See ``call`` for errors."""
+        found = script(name)
+        packed = found.pack(keys, arguments, items)
+        sent = False
+
+        def send(client: redis.Redis) -> Any:
+            nonlocal sent, packed
+            if sent and when_resent:
+                packed = found.pack(keys, {**arguments, **when_resent}, items)
+            sent = True
+            try:
+                return client.evalsha(found.sha, len(found.keys), *packed)
+            except NoScriptError:
+                return client.eval(found.source, len(found.keys), *packed)
+
+        return self.call(send, resend=resend)
+
+    def call(self, send: Callable[[redis.Redis], T], *, resend: bool = True) -> T:
+        """One request, sent again while the server is away, for at most ``patience`` seconds.
+
+        ``resend`` must be False where carrying it out twice would do harm. Raises StoreUnavailable (nothing was changed),
+        OutcomeUnknown (it may have been carried out), or what the script refused with.
+        """
+        deadline = time.monotonic() + self.patience
+        pause = 0.02
+        sent_before = False
+        while True:
+            try:
+                return send(self.client)
+            except RedisError as error:
+                may_have_happened = sent_before or _may_have_happened(error)
+                if not _is_transient(error):
+                    raise _translated(error) from error
+                if time.monotonic() + pause > deadline or (may_have_happened and not resend):
+                    raise self._given_up(error, may_have_happened) from error
+                sent_before = may_have_happened
+                self._revive(error)
+            except UnicodeError as error:
+                raise OptionInvalid("Text with lone surrogates cannot be stored.") from error
+            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
+            pause = min(pause * 2, 0.5)
+
+    def wait_for_token(self, keys: Sequence[str], timeout: float) -> str | None:
+        """Blocks until one of the wake lists has a token, at most ``timeout`` seconds; the key it was in.
+
+        Each thread has a connection of its own for this, which waits longer than ``timeout`` and never sends again.
+        """
+        client = self._waiting_client()
+        try:
+            popped: Any = client.blpop(list(keys), timeout=max(timeout, 0.01))
+        except RedisError as error:
+            self._waiting.client = None
+            self._revive(error)
+            raise self._given_up(error, False) from error
+        return popped[0].decode() if popped else None
+
+    def ping(self) -> None:
+        """StoreUnavailable where the server does not answer."""
+        self.call(lambda client: client.ping())
+
+    def _waiting_client(self) -> redis.Redis:
+        if getattr(self._waiting, "client", None) is None or self._waiting.pid != os.getpid():
+            self._waiting.client = self._connect(SOCKET_SECONDS + 10)
+            self._waiting.pid = os.getpid()
+        client: redis.Redis = self._waiting.client
+        return client
+
+    def _revive(self, error: RedisError) -> None:
+        """An embedded server that is gone is started again, by whoever notices first."""
+        if self.url.startswith(("embedded:", "memory:")) and isinstance(error, RedisConnectionError):
+            embedded.ensure(self.url, self._var_dir)
+
+    def _given_up(self, error: RedisError, may_have_happened: bool) -> SchedulerError:
+        where = shown_url(self.url)
+        if may_have_happened:
+            return OutcomeUnknown(
+                f"The store at {where} stopped answering; the request may or may not have been carried out.",
+                fix="Look before you repeat it, or repeat it with the same id or unique key.",
+            )
+        return StoreUnavailable(
+            f"The store at {where} cannot be reached: {_reason(error)}",
+            fix="Start the server, or correct SCHEDULER_REDIS_URL; `manage.py doctor` checks it.",
+        )
+
+    def _connect(self, seconds: float) -> redis.Redis:
+        url = self.url
+        if url.startswith(("embedded:", "memory:")):
+            url = embedded.ensure(url, self._var_dir)
+        try:
+            return connect(url, seconds)
+        except RedisError as error:
+            raise self._given_up(error, False) from error
+
+
+def connect(url: str, seconds: float) -> redis.Redis:
+    """A client for any URL of the CONTRACT. ``seconds``: how long one answer may take. OptionInvalid for other URLs."""
+    options: dict[str, Any] = {
+        "socket_timeout": seconds,
+        "socket_connect_timeout": CONNECT_SECONDS,
+        "socket_keepalive": True,
+        "retry": Retry(NoBackoff(), 0),
+        "protocol": 2,
+    }
+    scheme = urlsplit(url).scheme
+    if scheme in ("redis", "rediss"):
+        return redis.Redis.from_url(url, **options)
+    if scheme == "unix":
+        del options["socket_keepalive"]
+        return redis.Redis.from_url(url, **options)
+    if scheme == "redis+sentinel":
+        return _connect_sentinel(url, options)
+    if scheme == "redis+cluster":
+        return _connect_cluster(url, options)
+    raise OptionInvalid(
+        f"SCHEDULER_REDIS_URL has the unknown scheme {scheme!r}.",
+        fix="Use redis://, rediss://, unix://, redis+sentinel://, redis+cluster://, embedded: or memory:.",
+    )
+
+
+def _hosts(url: str, default_port: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:
+    """The hosts of a URL with several, and the user name and password in front of them."""
+    netloc = urlsplit(url).netloc
+    credentials, _, hosts = netloc.rpartition("@")
+    options: dict[str, Any] = {}
+    if credentials:
+        username, _, password = credentials.partition(":")
+        options["username"] = unquote(username) or None
+        options["password"] = unquote(password) or None
+    pairs = []
+    for host in hosts.split(","):
+        name, _, port = host.rpartition(":") if ":" in host else (host, "", "")
+        if not name or (port and not port.isdigit()):
+            raise OptionInvalid(f"SCHEDULER_REDIS_URL has no valid host:port in {host!r}.")
+        pairs.append((name.strip("[]"), int(port or default_port)))
+    return pairs, options
+
+
+def _connect_sentinel(url: str, options: dict[str, Any]) -> redis.Redis:
+    """``redis+sentinel://h1:p1,h2:p2/SERVICE/0``; the user and password are the data servers'."""
+    hosts, credentials = _hosts(url, 26379)
+    service, _, database = urlsplit(url).path.strip("/").partition("/")
+    if not service or (database and not database.isdigit()):
+        raise OptionInvalid(
+            "SCHEDULER_REDIS_URL names no Sentinel service.", fix="Write redis+sentinel://host:26379/SERVICE/0."
+        )
+    query = parse_qs(urlsplit(url).query)
+    sentinel_options = {**options, **{name: query[f"sentinel_{name}"][0] for name in ("username", "password") if f"sentinel_{name}" in query}}
+    sentinel = Sentinel(hosts, sentinel_kwargs=sentinel_options)
+    return sentinel.master_for(service, db=int(database or 0), **options, **credentials)
+
+
+def _connect_cluster(url: str, options: dict[str, Any]) -> redis.Redis:
+    hosts, credentials = _hosts(url, 6379)
+    cluster: Any = RedisCluster(
+        startup_nodes=[ClusterNode(host, port) for host, port in hosts], **{**options, **credentials}
+    )
+    # RedisCluster offers the commands of Redis without being one.
+    client: redis.Redis = cluster
+    return client
+
+
+def shown_url(url: str) -> str:
+    """The URL without its password, for messages."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return parts._replace(query="").geturl()
+    user = parts.netloc.rpartition("@")[0].partition(":")[0]
+    return parts._replace(netloc=f"{user}:***@{parts.netloc.rpartition('@')[2]}", query="").geturl()
+
+
+def _is_transient(error: RedisError) -> bool:
+    if isinstance(error, AuthenticationError):
+        return False
+    return isinstance(error, _TRANSIENT) or str(error).startswith(_TRANSIENT_CODES)
+
+
+def _may_have_happened(error: RedisError) -> bool:
+    """Whether the request may have reached a server that carried it out."""
+    if isinstance(error, RedisTimeoutError):
+        return True
+    if isinstance(error, RedisConnectionError):
+        refused = ("refused", "No such file", "connecting to", "resolve", "reset by peer while connecting")
+        return not any(word in str(error) for word in refused)
+    return False
+
+
+def _translated(error: RedisError) -> Exception:
+    """What a script or the server refused with, as one of our errors; the error itself where it is none of them."""
+    if isinstance(error, AuthenticationError):
+        return StoreUnavailable(
+            "The server refused user name or password.", fix="Correct them in SCHEDULER_REDIS_URL."
+        )
+    code, _, facts = str(error).partition(" ")
+    if code == "WRONG_STATE":
+        return WrongState(f"The job is {facts}; that does not allow this.", state=facts)
+    if code in _ERRORS:
+        return _ERRORS[code](facts[:1].upper() + facts[1:] + ("" if facts.endswith(".") else "."))
+    if code in _REFUSING_CODES:
+        return StoreUnavailable(f"{_REFUSING_CODES[code]} ({error})", fix="`manage.py doctor` checks the server.")
+    if isinstance(error, ResponseError):
+        return StoreUnavailable(f"The server refused: {error}", fix="`manage.py doctor` checks the server.")
+    return StoreUnavailable(str(error))
+
+
+def _reason(error: RedisError) -> str:
+    if isinstance(error, RedisTimeoutError):
+        return "it does not answer."
+    text = str(error).rstrip(".")
+    return f"{text}."

@@ -1,0 +1,152 @@
+"""Every key that exists, one line each: type, content, and what bounds it.
+
+All keys of one partition share the hash tag ``{pool.version.partition}`` and so one cluster slot. What spans pools lives
+in tags of its own. A key that is not named here is a leak (``is_known``).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from zlib import crc32
+
+from jobs.core.job import Route
+
+HOLDER_BUCKETS = 256
+"""Callers' ids and unique keys are spread over this many hash slots; fixed for ever, since it is part of the key."""
+
+
+class PartitionKeys:
+    """The keys of one partition. Attribute names are the names that the Lua files use in their unpack block."""
+
+    __slots__ = (
+        "attempts",
+        "blocked",
+        "bodies",
+        "cancelled",
+        "clock",
+        "control",
+        "counters",
+        "dead",
+        "expiring",
+        "grants",
+        "leased",
+        "parked",
+        "parked_of",
+        "progress",
+        "ready",
+        "results",
+        "retry_wait",
+        "scheduled",
+        "sequence",
+        "series",
+        "skipped",
+        "states",
+        "succeeded",
+        "voided",
+        "wake",
+    )
+
+    def __init__(self, namespace: str, route: Route) -> None:
+        prefix = f"{namespace}:{{{route}}}:"
+        # Bodies: hash id → times, header, payload (jobs.store.codec). "" marks a voided id. Bound: retention, discard.
+        self.bodies = prefix + "bodies"
+        # States: hash id → packed record (include/record_fields.lua). A job that was never touched has none.
+        self.states = prefix + "states"
+        # Attempts: hash id → count byte + packed attempts that did not succeed. Bound: ATTEMPTS_KEPT each.
+        self.attempts = prefix + "attempts"
+        # Results: hash id → JSON of the returned value; absent for None. Bound: with the job.
+        self.results = prefix + "results"
+        # Progress: hash id → packed current, total, message, time. Bound: with the job.
+        self.progress = prefix + "progress"
+        # One sorted set per state. Scores: see lua/include/ready_place.lua (ready) and due_score.lua (the waiting ones).
+        self.scheduled = prefix + "scheduled"
+        self.retry_wait = prefix + "retry_wait"
+        self.blocked = prefix + "blocked"
+        self.ready = prefix + "ready"
+        self.leased = prefix + "leased"  # score: lease deadline, ms of server time
+        self.succeeded = prefix + "succeeded"  # score of this and the next three: end, ms
+        self.dead = prefix + "dead"
+        self.cancelled = prefix + "cancelled"
+        self.skipped = prefix + "skipped"
+        # Ready jobs whose type no worker that met them knows: hash type → count, and one sorted set per type.
+        self.parked = prefix + "parked"
+        self.parked_of = prefix + "parked:"
+        # Jobs with a retention of their own: sorted set id → forget at, ms.
+        self.expiring = prefix + "expiring"
+        # Ids that must never become jobs (a claim on them was taken over): sorted set id → when. Bound: an hour.
+        self.voided = prefix + "voided"
+        # Grants: hash worker → its last lease call's token and ids, so that a repeated call finds them.
+        self.grants = prefix + "grants"
+        # Control: hash paused, paused_until, recovered_at, hold_until, clock_alarm.
+        self.control = prefix + "control"
+        # Counters: hash "<counter>:<type>" → total since ever. Series: hash "<10 s bucket>:<counter>". Bound: an hour.
+        self.counters = prefix + "counters"
+        self.series = prefix + "series"
+        # Sequence: the last place given in the ready line. Clock: high-water mark of server time, ms.
+        self.sequence = prefix + "sequence"
+        self.clock = prefix + "clock"
+        # Wake: list of at most one token; a waiting fetcher pops it.
+        self.wake = prefix + "wake"
+
+    def index(self, state: str) -> str:
+        """The sorted set of a state."""
+        return str(getattr(self, state))
+
+
+@lru_cache(maxsize=4096)
+def partition_keys(namespace: str, route: Route) -> PartitionKeys:
+    return PartitionKeys(namespace, route)
+
+
+class HolderKeys:
+    """One bucket of claims on names that are unique over all pools: ``ids`` (callers' job ids) or ``unique`` (unique keys)."""
+
+    __slots__ = ("holders",)
+
+    def __init__(self, namespace: str, kind: str, name: str) -> None:
+        self.holders = holder_bucket(namespace, kind, crc32(name.encode()) % HOLDER_BUCKETS)
+
+
+def holder_bucket(namespace: str, kind: str, bucket: int) -> str:
+    """Hash: name → who holds it. Bound: dropped with the job, swept by the pruner."""
+    return f"{namespace}:{{{kind}.{bucket}}}:holders"
+
+
+class HostKeys:
+    """The registry of workers."""
+
+    __slots__ = ("alive", "commands", "workers")
+
+    def __init__(self, namespace: str) -> None:
+        self.workers = f"{namespace}:{{workers}}:workers"  # hash: worker id → packed facts
+        self.alive = f"{namespace}:{{workers}}:alive"  # zset: worker id → counted as gone from then on, ms
+        self.commands = f"{namespace}:{{workers}}:commands"  # hash: worker id → drain | stop
+
+
+class SettingKeys:
+    """What operators set for a whole pool or type, and which pools exist."""
+
+    __slots__ = ("pools", "topology", "types")
+
+    def __init__(self, namespace: str) -> None:
+        self.topology = f"{namespace}:{{settings}}:topology"  # hash: pool → JSON {version: partitions}
+        self.pools = f"{namespace}:{{settings}}:pools"  # hash: pool → JSON of its settings
+        self.types = f"{namespace}:{{settings}}:types"  # hash: job type → JSON of its overrides
+
+
+_PARTITION_KEY = re.compile(
+    r"^:\{[A-Za-z0-9][A-Za-z0-9_.-]*\.\d+\.\d+\}:("
+    r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|leased|parked|parked:.*|progress|ready"
+    r"|results|retry_wait|scheduled|sequence|series|skipped|states|succeeded|voided|wake)$",
+    re.DOTALL,
+)
+_SHARED_KEY = re.compile(
+    r"^:(\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)|\{settings\}:(topology|pools|types))$"
+)
+
+
+def is_known(namespace: str, key: str) -> bool:
+    """Whether a key of the namespace is one of those above."""
+    rest = key.removeprefix(namespace)
+    return rest != key and bool(_PARTITION_KEY.match(rest) or _SHARED_KEY.match(rest))

@@ -1,0 +1,82 @@
+"""Lua scripts by name, with named arguments.
+
+The unpack block at the top of a Lua file is its signature, and this module reads it::
+
+    local ready = KEYS[1]             -- the key comes from the attribute of that name of the keys object
+    local limit = tonumber(ARGV[1])   -- the argument ``limit``
+    local items = 2 -- ARGV[2..]: …   -- the rest: ``items``
+
+``-- #include name`` is replaced by ``include/name.lua``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+LUA_DIR = Path(__file__).resolve().parent.parent / "lua"
+
+_INCLUDE = re.compile(r"^-- #include (\w+)$", re.MULTILINE)
+_KEY = re.compile(r"^local (\w+) = KEYS\[(\d+)\]", re.MULTILINE)
+_ARGUMENT = re.compile(r"^local (\w+) = (?:tonumber\()?ARGV\[(\d+)\]", re.MULTILINE)
+_ITEMS = re.compile(r"^local items = (\d+) -- ARGV\[\1\.\.\]", re.MULTILINE)
+
+
+class Script(msgspec.Struct, frozen=True):
+    """One Lua file, ready to run."""
+
+    name: str
+    source: str
+    sha: str
+    keys: tuple[str, ...]
+    arguments: tuple[str, ...]
+    takes_items: bool
+
+    def pack(self, keys: object, arguments: Mapping[str, Any], items: Sequence[Any]) -> list[Any]:
+        """Keys and arguments in the order of the signature; TypeError where they do not fit it."""
+        if len(arguments) != len(self.arguments) or (items and not self.takes_items):
+            self._refuse(arguments)
+        try:
+            packed = [getattr(keys, name) for name in self.keys]
+            packed += [arguments[name] for name in self.arguments]
+        except KeyError:
+            self._refuse(arguments)
+        packed += items
+        return packed
+
+    def _refuse(self, arguments: Mapping[str, Any]) -> None:
+        wanted = ", ".join(self.arguments + (("items",) if self.takes_items else ()))
+        raise TypeError(f"{self.name}.lua takes ({wanted}), not ({', '.join(arguments)})")
+
+
+def read_script(directory: Path, name: str) -> Script:
+    """Reads one file with its includes. ValueError where the unpack block skips a position."""
+    text = (directory / f"{name}.lua").read_text()
+    body = _INCLUDE.sub(lambda match: (directory / "include" / f"{match[1]}.lua").read_text().rstrip(), text)
+    keys = _in_order(name, _KEY.findall(text))
+    arguments = _in_order(name, _ARGUMENT.findall(text))
+    items = _ITEMS.search(text)
+    if items and int(items[1]) != len(arguments) + 1:
+        raise ValueError(f"{name}.lua: items begin at ARGV[{items[1]}], after {len(arguments)} named arguments")
+    sha = hashlib.sha1(body.encode(), usedforsecurity=False).hexdigest()
+    return Script(name, body, sha, keys, arguments, bool(items))
+
+
+def _in_order(name: str, found: list[tuple[str, str]]) -> tuple[str, ...]:
+    for position, (variable, index) in enumerate(found, start=1):
+        if int(index) != position:
+            raise ValueError(f"{name}.lua: {variable} is at position {index}, expected {position}")
+    return tuple(variable for variable, _ in found)
+
+
+@cache
+def script(name: str) -> Script:
+    """The script of this name. ``SCHEDULER_LUA_DIR`` lets tests run deliberately broken copies."""
+    return read_script(Path(os.environ.get("SCHEDULER_LUA_DIR") or LUA_DIR), name)

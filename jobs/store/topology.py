@@ -1,0 +1,105 @@
+"""Which pools exist, in which versions, with how many partitions.
+
+A pool comes into being when it is first used, with one version of one partition. New jobs go to the newest version; older
+versions are served until they are empty.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from zlib import crc32
+
+import msgspec
+
+from jobs.core.job import Route
+from jobs.exceptions import OptionInvalid
+from jobs.store.codec import parse_route
+from jobs.store.connection import Store
+from jobs.store.keys import HolderKeys, SettingKeys
+
+REFRESH_SECONDS = 1.0
+
+_POOL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
+_FIRST_TOPOLOGY = b'{"1":1}'
+_decode_versions = msgspec.json.Decoder(dict[str, int]).decode
+
+
+def checked_pool(name: str) -> str:
+    """The name itself; OptionInvalid where it cannot be a pool's."""
+    if not isinstance(name, str) or not _POOL_NAME.match(name):
+        raise OptionInvalid(
+            f"{name!r} cannot be the name of a pool.",
+            fix="Use up to 64 letters, digits, '_', '.', '-', beginning with a letter or digit.",
+        )
+    return name
+
+
+class Topology:
+    """A view of the pools that is at most a second old. Thread-safe."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._keys = SettingKeys(store.namespace)
+        self._lock = threading.Lock()
+        self._versions: dict[str, dict[int, int]] = {}
+        self._read_at = float("-inf")
+
+    def pools(self) -> list[str]:
+        """All pools that were ever used, by name."""
+        self._refresh()
+        return sorted(self._versions)
+
+    def partitions(self, pool: str | None = None) -> list[Route]:
+        """All partitions of all live versions, oldest version first."""
+        self._refresh()
+        return [
+            Route(name, version, partition)
+            for name in ([pool] if pool is not None else sorted(self._versions))
+            for version, count in sorted(self._versions.get(name, {}).items())
+            for partition in range(count)
+        ]
+
+    def ensure(self, pool: str) -> None:
+        """Creates the pool if it is new. OptionInvalid for an impossible name."""
+        if pool in self._versions:
+            return
+        checked_pool(pool)
+        self._store.call(lambda client: client.hsetnx(self._keys.topology, pool, _FIRST_TOPOLOGY))
+        self._refresh(force=True)
+
+    def route_for(self, pool: str, job_id: str | None = None) -> Route:
+        """Where a new job goes: in the newest version, by a stable hash of its id, else by chance."""
+        self.ensure(pool)
+        version = max(self._versions[pool])
+        count = self._versions[pool][version]
+        if count == 1:
+            return Route(pool, version, 0)
+        seed = crc32(job_id.encode()) if job_id is not None else time.monotonic_ns() // 1000
+        return Route(pool, version, seed % count)
+
+    def exists(self, route: Route) -> bool:
+        self._refresh()
+        return route.partition < self._versions.get(route.pool, {}).get(route.version, 0)
+
+    def claimed_route(self, job_id: str) -> Route | None:
+        """The route of a caller's id, by the directory; None where nobody claimed it."""
+        keys = HolderKeys(self._store.namespace, "ids", job_id)
+        raw = self._store.call(lambda client: client.hget(keys.holders, job_id))
+        return parse_route(raw.decode()) if raw else None
+
+    def _refresh(self, *, force: bool = False) -> None:
+        if not force and time.monotonic() - self._read_at < REFRESH_SECONDS:
+            return
+        with self._lock:
+            raw = self._store.call(lambda client: client.hgetall(self._keys.topology))
+            self._versions = {pool.decode(): _versions(stored) for pool, stored in raw.items()}
+            self._read_at = time.monotonic()
+
+
+def _versions(stored: bytes) -> dict[int, int]:
+    try:
+        return {int(version): count for version, count in _decode_versions(stored).items()}
+    except (msgspec.MsgspecError, ValueError):
+        return {1: 1}
