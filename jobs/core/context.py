@@ -102,10 +102,9 @@ class Context(msgspec.Struct, eq=False):
 
     def progress(self, current: float, total: float | None = None, message: str = "") -> None:
         """Says how far the work is. Shown live; calls in quick succession may be merged into the last one."""
-        for name, number in (("current", current), ("total", total)):
-            if number is None and name == "total":
-                continue
-            if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number < float("inf"):
+        given: dict[str, object] = {"current": current} if total is None else {"current": current, "total": total}
+        for name, number in given.items():
+            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < float("inf"):
                 raise OptionInvalid(
                     f"progress {name}: expected a number of 0 or more, got {number!r:.80}",
                     fix="Write ctx.progress(3, 12) or ctx.progress(0.25, 1.0).",

@@ -73,6 +73,7 @@ class Fixed(msgspec.Struct, frozen=True, array_like=True, tag="fixed"):
 
 Backoff = Exponential | Linear | Fixed
 
+
 def encode_backoff(backoff: Backoff) -> tuple[Any, ...]:
     """The form kept with a job: ``("exponential", 1.0, 60.0, 0.2)``."""
     return tuple(msgspec.to_builtins(backoff))
@@ -91,7 +92,7 @@ def decode_backoff(encoded: Sequence[Any]) -> Backoff:
     return backoff
 
 
-def _check_backoff(backoff: Backoff, *, jitter: float, **lengths: float) -> None:
+def _check_backoff(backoff: Backoff, *, jitter: object, **lengths: object) -> None:
     kind = type(backoff).__name__
     for name, length in lengths.items():
         seconds(length, name=f"{kind} {name}")
