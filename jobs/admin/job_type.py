@@ -1,0 +1,155 @@
+"""Job types in the admin: what the code declares, what is overridden, how often they succeed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import Q, QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+
+from jobs.admin.mirrored import UNKNOWN, MirroredAdmin
+from jobs.api import stats
+from jobs.models import JobType
+from jobs.models.job_type import OVERRIDABLE
+from jobs.services import reconciler
+
+AS_DECLARED: dict[str, Any] = {"pool": "", "priority": None, "max_retries": None, "timeout": None}
+
+
+class OverriddenFilter(admin.SimpleListFilter):
+    """Types whose behaviour differs from what the code says."""
+
+    title = "overrides"
+    parameter_name = "overridden"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "With overrides"), ("no", "As declared")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[JobType]) -> QuerySet[JobType]:
+        as_declared = Q(enabled=True, **AS_DECLARED)
+        match self.value():
+            case "yes":
+                return queryset.exclude(as_declared)
+            case "no":
+                return queryset.filter(as_declared)
+        return queryset
+
+
+@admin.register(JobType)
+class JobTypeAdmin(MirroredAdmin[JobType]):
+    list_display = (
+        "name", "enabled", "registered", "pool_in_force", "priority_in_force", "retries_in_force", "timeout_in_force",
+        "succeeded", "failed", "dead",
+    )  # fmt: skip
+    list_filter = ("enabled", "registered", OverriddenFilter)
+    search_fields = ("name", "function", "description")
+    actions = ("enable", "disable", "use_declared")
+    readonly_fields = ("name", "function", "description", "declared_defaults", "registered", "last_seen")
+    fieldsets = (
+        (
+            "In the code",
+            {
+                "fields": readonly_fields,
+                "description": "Copied from the code when it is migrated or a worker host starts.",
+            },
+        ),
+        (
+            "While it runs",
+            {
+                "fields": ("enabled", *OVERRIDABLE),
+                "description": "In force within seconds, without a restart. Where a field is empty, the code decides.",
+            },
+        ),
+    )
+
+    @admin.display(description="declared defaults")
+    def declared_defaults(self, job_type: JobType) -> SafeString:
+        return format_html_join(
+            "", "<div>{}: {}</div>", ((option, _shown(job_type.declared.get(option))) for option in OVERRIDABLE)
+        )
+
+    @admin.display(description="pool")
+    def pool_in_force(self, job_type: JobType) -> str:
+        return _in_force(job_type, "pool")
+
+    @admin.display(description="priority")
+    def priority_in_force(self, job_type: JobType) -> str:
+        return _in_force(job_type, "priority")
+
+    @admin.display(description="retries")
+    def retries_in_force(self, job_type: JobType) -> str:
+        return _in_force(job_type, "max_retries")
+
+    @admin.display(description="time-out, s")
+    def timeout_in_force(self, job_type: JobType) -> str:
+        return _in_force(job_type, "timeout")
+
+    @admin.display(description="succeeded")
+    def succeeded(self, job_type: JobType) -> Any:
+        return _total(job_type, "succeeded")
+
+    @admin.display(description="failed attempts")
+    def failed(self, job_type: JobType) -> Any:
+        return _total(job_type, "failed")
+
+    @admin.display(description="died")
+    def dead(self, job_type: JobType) -> Any:
+        return _total(job_type, "dead")
+
+    @admin.action(description="Enable selected job types", permissions=["change"])
+    def enable(self, request: HttpRequest, queryset: QuerySet[JobType]) -> None:
+        count = self.update_all(request, queryset, enabled=True)
+        messages.success(request, f"Enabled {count} job types; their waiting jobs run again.")
+
+    @admin.action(description="Disable selected job types", permissions=["change"])
+    def disable(self, request: HttpRequest, queryset: QuerySet[JobType]) -> None:
+        count = self.update_all(request, queryset, enabled=False)
+        messages.success(request, f"Disabled {count} job types; their jobs are kept and none is started.")
+
+    @admin.action(description="Drop the overrides of selected job types", permissions=["change"])
+    def use_declared(self, request: HttpRequest, queryset: QuerySet[JobType]) -> None:
+        count = self.update_all(request, queryset, **AS_DECLARED)
+        messages.success(request, f"{count} job types are as the code declares them; enabled or not stays as it was.")
+
+    def live_numbers(self) -> Mapping[str, Any]:
+        return stats.types()
+
+    def push(self, names: Collection[str]) -> reconciler.Reconciled:
+        return reconciler.push_types(names)
+
+    def get_form(self, request: HttpRequest, obj: JobType | None = None, **kwargs: Any) -> type[ModelForm[JobType]]:
+        """Shows the declared value where an empty field means just that."""
+        form = super().get_form(request, obj, **kwargs)
+        for option in OVERRIDABLE:
+            if obj and option in form.base_fields:
+                form.base_fields[option].widget.attrs["placeholder"] = _shown(obj.declared.get(option))
+        return form
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False  # job types come from the code
+
+    def has_delete_permission(self, request: HttpRequest, obj: JobType | None = None) -> bool:
+        # The row of a type that the code still has would be back after the next start.
+        return super().has_delete_permission(request, obj) and (obj is None or not obj.registered)
+
+
+def _in_force(job_type: JobType, option: str) -> str:
+    declared = _shown(job_type.declared.get(option))
+    override = job_type.override(option)
+    return declared if override is None else f"{_shown(override)} (declared: {declared})"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return UNKNOWN if value is None else str(value)
+
+
+def _total(job_type: Any, counter: str) -> Any:
+    live = getattr(job_type, "live", None)
+    return UNKNOWN if live is None else live.get(counter, 0)

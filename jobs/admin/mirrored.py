@@ -1,0 +1,120 @@
+"""What the admin pages of mirrored rows share: rows that the engine keeps a copy of, shown beside live numbers.
+
+The row is what counts. Redis being away costs a page its numbers and delays the copy, and both are said; it never costs
+anybody their edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.db import transaction
+from django.db.models import QuerySet
+from django.forms import ModelForm
+from django.http import HttpRequest
+
+from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
+from jobs.models import JobType, Pool
+from jobs.services.reconciler import Reconciled
+
+Row = TypeVar("Row", JobType, Pool)
+
+UNKNOWN = "–"
+"""Shown for a number that could not be read, or of which there is none."""
+
+
+class LiveChangeList(ChangeList):
+    """Asks for live numbers once per page, after the rows of the page are known."""
+
+    model_admin: MirroredAdmin[Any]
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        if request.method == "GET":  # the numbers of a submitted action would never be seen
+            self.model_admin.add_live_numbers(request, self.result_list)
+
+
+class MirroredAdmin(admin.ModelAdmin[Row], Generic[Row]):
+    """Pushes each change to the engine once it is committed, and tells the user when that has to wait."""
+
+    def live_numbers(self) -> Mapping[str, Any]:
+        """Numbers by row name, in one bounded read. Raises SchedulerError."""
+        raise NotImplementedError
+
+    def push(self, names: Collection[str]) -> Reconciled:
+        """Carries the rows to the engine. Raises StoreUnavailable."""
+        raise NotImplementedError
+
+    def add_live_numbers(self, request: HttpRequest, rows: Collection[Row]) -> None:
+        """Puts ``live`` on each row: its numbers, or None."""
+        try:
+            numbers = self.live_numbers()
+        except SchedulerError as error:
+            numbers = {}
+            messages.warning(request, f"Live numbers are missing: the store is unreachable. {_sentence(error)}")
+        for row in rows:
+            setattr(row, "live", numbers.get(row.name))  # noqa: B010 - not a field of the model
+
+    def push_on_commit(self, request: HttpRequest, names: Collection[str]) -> None:
+        """Call it inside the transaction that changes the rows; what is pushed is what was committed."""
+        transaction.on_commit(partial(self._push_and_tell, request, tuple(names)))
+
+    def _push_and_tell(self, request: HttpRequest, names: Collection[str]) -> None:
+        try:
+            done = self.push(names)
+        except (StoreUnavailable, OutcomeUnknown) as error:
+            messages.warning(
+                request,
+                "Saved, but not yet in force: the store is unreachable. Workers take the change over within seconds of "
+                f"its return; nothing needs to be saved again. {_sentence(error)}",
+            )
+        else:
+            for subject, reason in done.refused.items():
+                messages.error(request, f"Saved, but the engine refused the values for {subject}: {reason}")
+
+    # The four ways by which the admin changes rows -------------------------------------------------------------------
+
+    def save_model(self, request: HttpRequest, obj: Row, form: ModelForm[Row], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        self.push_on_commit(request, [obj.name])
+
+    def delete_model(self, request: HttpRequest, obj: Row) -> None:
+        name = obj.name
+        super().delete_model(request, obj)
+        self.push_on_commit(request, [name])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
+        names = list(queryset.values_list("name", flat=True))
+        super().delete_queryset(request, queryset)
+        self.push_on_commit(request, names)
+
+    def update_all(self, request: HttpRequest, queryset: QuerySet[Row], **values: Any) -> int:
+        """For actions: sets the values in all rows of the queryset and answers how many rows there were."""
+        with transaction.atomic():
+            names = list(queryset.values_list("name", flat=True))
+            for row in queryset.model._default_manager.filter(name__in=names):
+                self.log_change(request, row, [{"changed": {"fields": sorted(values)}}])
+            queryset.model._default_manager.filter(name__in=names).update(**values)
+            self.push_on_commit(request, names)
+        return len(names)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return LiveChangeList
+
+
+def live_number(name: str, description: str) -> Callable[[Any, Any], Any]:
+    """A list column for one of the live numbers."""
+
+    def column(self: Any, row: Any) -> Any:
+        live = getattr(row, "live", None)
+        return UNKNOWN if live is None else getattr(live, name)
+
+    return admin.display(description=description)(column)
+
+
+def _sentence(error: SchedulerError) -> str:
+    return f"{error} {error.fix}".strip()

@@ -1,0 +1,10 @@
+"""What people edit, kept in the Django database. Never on the hot path: workers read Redis, the reconciler fills it.
+
+``jobs.services.reconciler`` carries these rows to the engine; nothing here speaks to it.
+"""
+
+from jobs.models.access import Access
+from jobs.models.job_type import JobType
+from jobs.models.pool import Pool
+
+__all__ = ["Access", "JobType", "Pool"]

@@ -1,0 +1,220 @@
+"""Carries what people edit in the database to the engine, and what the code registers into the database.
+
+The rows own the overrides of job types and the slots of pools; Redis holds a copy for producers and workers. A save in
+the admin pushes its rows on commit (``push_types``, ``push_pools``). Everything else that can set the two apart - a
+flushed Redis, a bulk update, a fixture, a push that found Redis down - is healed by ``reconcile``, which every worker
+host runs every few seconds: it compares all rows with the copy and writes what differs. Each step may be repeated by
+anybody at any time, so there is no leader, and what a host that woke up late did is undone by the next tick.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django.apps import AppConfig
+from django.db import DatabaseError, close_old_connections, router, transaction
+from django.db.models.signals import post_migrate
+from django.utils import timezone
+
+from jobs.conf import get_settings
+from jobs.engine import Engine, get_engine
+from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
+from jobs.models import JobType, Pool
+from jobs.models.job_type import OVERRIDABLE
+from jobs.registry import JobType as RegisteredType
+from jobs.registry import registry
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registered:
+    """What one ``register`` changed: names of job types, and of pools that got their first row."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Reconciled:
+    """What one ``reconcile`` or push wrote to the engine. ``refused``: rows that the engine did not take, and why."""
+
+    pushed: int = 0
+    cleared: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+class Reconciler:
+    """The service of a worker host. The first tick also takes the code's job types into the database."""
+
+    interval_seconds = 5.0
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._registered = False
+
+    def tick(self) -> dict[str, Any]:
+        """One comparison. Raises StoreUnavailable or DatabaseError; the next tick starts afresh."""
+        close_old_connections()
+        try:
+            if not self._registered:
+                register()
+                self._registered = True
+            done = asdict(reconcile(self._engine))
+            return {**done, "refused": len(done["refused"])}
+        finally:
+            close_old_connections()
+
+
+def register(using: str | None = None) -> Registered:
+    """Copies the registry of this process into the rows: new types, changed declarations, types that are gone.
+
+    Overrides are never touched, and nothing is deleted: another deployment may still run the type. Pools that the
+    settings or a job type name get a row, so that they can be found and given slots in the admin.
+    """
+    alias = using or router.db_for_write(JobType)
+    known = {job_type.name: _declaration(job_type) for job_type in registry.all().values()}
+    now = timezone.now()
+    with transaction.atomic(alias):
+        types = JobType.objects.using(alias)
+        rows = {row.name: row for row in types.all()}
+        added = sorted(known.keys() - rows.keys())
+        gone = sorted(name for name, row in rows.items() if row.registered and name not in known)
+        changed = sorted(name for name in known.keys() & rows.keys() if _differs(rows[name], known[name]))
+        types.bulk_create([JobType(name=name, last_seen=now, **known[name]) for name in added], ignore_conflicts=True)
+        for name in changed:
+            types.filter(name=name).update(**known[name])
+        types.filter(name__in=gone).update(registered=False)
+        types.filter(name__in=known).update(registered=True, last_seen=now)
+
+        pools = Pool.objects.using(alias)
+        new_pools = sorted(declared_pools() - set(pools.values_list("name", flat=True)))
+        pools.bulk_create([Pool(name=name) for name in new_pools], ignore_conflicts=True)
+    return Registered(added=tuple(added), changed=tuple(changed), gone=tuple(gone), pools=tuple(new_pools))
+
+
+def declared_pools() -> set[str]:
+    """The pools that this project's settings and code name."""
+    return {"default", *get_settings().pools, *(job_type.pool for job_type in registry.all().values())}
+
+
+def reconcile(engine: Engine | None = None) -> Reconciled:
+    """Makes the engine's copy equal to the rows. When nothing differs, it costs two queries and two reads.
+
+    A row whose value the engine refuses is logged and passed over. Raises StoreUnavailable.
+    """
+    engine = engine or get_engine()
+    # The copy is read before the rows: a row saved in between is then seen as new, never taken for an old one.
+    types_there, slots_there = engine.types.all(), engine.pools.configured()
+    types_here = {row.name: row.overrides for row in JobType.objects.all() if row.is_overridden}
+    slots_here = dict(Pool.objects.filter(slots__isnull=False).values_list("name", "slots"))
+
+    done = Reconciled()
+    for name in types_there.keys() | types_here.keys():
+        wanted = types_here.get(name)
+        if name not in types_there or wanted != _as_dict(types_there[name]):
+            _push_type(engine, done, name, wanted)
+    for name in slots_there.keys() | slots_here.keys():
+        if slots_there.get(name) != slots_here.get(name):
+            _push_pool(engine, done, name, slots_here.get(name))
+    if done.pushed or done.cleared:
+        log.info("Reconciled the engine with the database: %d pushed, %d cleared", done.pushed, done.cleared)
+    return done
+
+
+def push_types(names: Collection[str]) -> Reconciled:
+    """Pushes these job types as they are in the database now; one without a row is cleared. Raises StoreUnavailable."""
+    rows = {row.name: row.overrides for row in JobType.objects.filter(name__in=names) if row.is_overridden}
+    done = Reconciled()
+    for name in names:
+        _push_type(get_engine(), done, name, rows.get(name))
+    return done
+
+
+def push_pools(names: Collection[str]) -> Reconciled:
+    """Pushes the slots of these pools as they are in the database now. Raises StoreUnavailable."""
+    rows = dict(Pool.objects.filter(name__in=names).values_list("name", "slots"))
+    done = Reconciled()
+    for name in names:
+        _push_pool(get_engine(), done, name, rows.get(name))
+    return done
+
+
+def scale_pool(name: str, slots: int | None) -> None:
+    """Sets a pool's slots per worker process, for good: in its row (made if need be) and in the engine.
+
+    ``None`` goes back to the settings. Raises ValidationError, and StoreUnavailable after the row was saved: worker
+    hosts then carry the change to the engine when it is back.
+    """
+    with transaction.atomic():
+        pool = Pool.objects.filter(name=name).first() or Pool(name=name)
+        pool.slots = slots
+        pool.full_clean()
+        pool.save()
+    push_pools([name])
+
+
+def connect(app: AppConfig) -> None:
+    """Takes the registry into the rows after each ``migrate``. Redis is not asked: worker hosts reconcile anyway."""
+    post_migrate.connect(_after_migrate, sender=app, dispatch_uid="jobs.reconciler")
+
+
+def _after_migrate(*, using: str, **_: Any) -> None:
+    if not router.allow_migrate_model(using, JobType):
+        return
+    try:
+        register(using)
+    except DatabaseError as error:
+        # Migrated only part of the way, or back to nothing: the tables are not what this code expects.
+        log.info("Job types were not taken into the database: %s", error)
+
+
+def _push_type(engine: Engine, done: Reconciled, name: str, overrides: dict[str, Any] | None) -> None:
+    if overrides is None:
+        with _counted(done, "cleared", f"job type {name}"):
+            engine.types.clear(name)
+    else:
+        with _counted(done, "pushed", f"job type {name}"):
+            engine.types.set(name, overrides)
+
+
+def _push_pool(engine: Engine, done: Reconciled, name: str, slots: int | None) -> None:
+    with _counted(done, "cleared" if slots is None else "pushed", f"pool {name}"):
+        engine.pools.configure(name, slots=slots)
+
+
+@contextmanager
+def _counted(done: Reconciled, what: str, subject: str) -> Iterator[None]:
+    try:
+        yield
+    except (StoreUnavailable, OutcomeUnknown):
+        raise
+    except SchedulerError as error:
+        done.refused[subject] = str(error)
+        log.error("The engine refused the database's values for %s: %s", subject, error)
+    else:
+        setattr(done, what, getattr(done, what) + 1)
+
+
+def _declaration(job_type: RegisteredType[..., Any]) -> dict[str, Any]:
+    function: Callable[..., Any] = job_type.function
+    return {
+        "function": f"{function.__module__}.{function.__qualname__}"[:255],
+        "description": inspect.getdoc(function) or "",
+        "declared": {option: getattr(job_type, option) for option in OVERRIDABLE},
+    }
+
+
+def _differs(row: JobType, declaration: dict[str, Any]) -> bool:
+    return any(getattr(row, name) != value for name, value in declaration.items())
+
+
+def _as_dict(overrides: Any) -> dict[str, Any]:
+    return {name: getattr(overrides, name) for name in (*OVERRIDABLE, "enabled")}
