@@ -111,8 +111,8 @@ class OutcomeUnknown(SchedulerError):
     code = "outcome_unknown"
 
 
-class JobTimeout(SchedulerError):
-    """The job ran longer than its time-out."""
+class JobTimeout(SchedulerError, TimeoutError):
+    """The job ran longer than its time-out, or a wait for it ended first."""
 
     code = "job_timeout"
 

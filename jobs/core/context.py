@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from jobs.core.job import LeasedJob, moment
+from jobs.core.job import LeasedJob, moment_or_none
 from jobs.exceptions import OptionInvalid
 
 Report = Callable[[float, float | None, str], None]
@@ -81,7 +81,7 @@ class Context(msgspec.Struct, eq=False):
     @property
     def fire_time(self) -> datetime | None:
         """The nominal time of the firing: use it instead of "now" in recurring work."""
-        return moment(self.lease.extras.get("fire_time_ms") or 0)
+        return moment_or_none(self.lease.extras.get("fire_time_ms") or 0)
 
     @property
     def parents(self) -> dict[str, Any]:

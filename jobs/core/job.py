@@ -25,7 +25,8 @@ class Unique(msgspec.Struct, frozen=True, kw_only=True):
     """A claim on a key: while it holds, an enqueue of the same type and key makes no second job.
 
     ``until``: ``"finished"`` (while the job is live), ``"started"`` (until its first attempt starts) or a number of
-    seconds from the enqueue. ``on_duplicate``: ``"return"``, ``"raise"`` or ``"replace"`` (the waiting one is cancelled).
+    seconds from the enqueue. ``on_duplicate``: ``"return"``, ``"raise"`` or ``"replace"`` (the waiting one is
+    cancelled).
     """
 
     key: str
@@ -160,15 +161,18 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 JSON_FIELDS = tuple(
-    name
-    for name in Job.__struct_fields__
-    if name not in {"max_crashes", "concurrency_key", "rate_key"}
+    name for name in Job.__struct_fields__ if name not in {"max_crashes", "concurrency_key", "rate_key"}
 )
 
 
-def moment(milliseconds: float | None) -> datetime | None:
-    """Unix milliseconds → aware UTC datetime; 0 and None mean "not yet"."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+def moment(milliseconds: float) -> datetime:
+    """Unix milliseconds → aware UTC datetime."""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def moment_or_none(milliseconds: float | None) -> datetime | None:
+    """The same where 0 and None mean "not yet"."""
+    return moment(milliseconds) if milliseconds else None
 
 
 def iso(at: datetime | None) -> str | None:

@@ -14,7 +14,7 @@ from django.core.signals import setting_changed
 from jobs.conf import Settings, get_settings
 from jobs.core.clock import Clock, ServerClock
 from jobs.engine.jobs import Jobs
-from jobs.engine.leases import Completion, Failure, Leases, LeaseReply, PromoteReply, RecoverReply, RenewReply
+from jobs.engine.leases import Completion, Failure, LeaseReply, Leases, PromoteReply, RecoverReply, RenewReply
 from jobs.engine.listing import JobFilter, Page
 from jobs.engine.pools import Pause, Pool, PoolNotFound, Pools
 from jobs.engine.stats import Snapshot, Stats

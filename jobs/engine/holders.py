@@ -1,7 +1,7 @@
 """Claims on names that are unique over all pools: callers' job ids and unique keys.
 
-One script cannot touch two slots, so a name is claimed first and the job created second. Whoever meets a claim whose job
-never came to be makes sure that it never will (``void``) and takes the claim over by compare-and-set.
+One script cannot touch two slots, so a name is claimed first and the job created second. Whoever meets a claim whose
+job never came to be makes sure that it never will (``void``) and takes the claim over by compare-and-set.
 """
 
 from __future__ import annotations

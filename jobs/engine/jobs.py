@@ -52,33 +52,44 @@ class Jobs:
 
     # --- creating ------------------------------------------------------------------------------------------------
 
-    def enqueue(self, spec: JobSpec, payloads: Sequence[bytes]) -> list[Enqueued]:
+    def enqueue(self, spec: JobSpec, payloads: Sequence[bytes], *, ids: Sequence[str] | None = None) -> list[Enqueued]:
         """Creates one job per payload (JSON objects). A caller's id or a unique key goes with exactly one payload.
 
-        Raises PayloadTooLarge, DuplicateJob, OptionInvalid. Of several payloads either all are refused for their size or
-        none; after OutcomeUnknown in a later batch of 1,000 the earlier ones exist.
+        Raises PayloadTooLarge, DuplicateJob, OptionInvalid. Of several payloads either all are refused for their size
+        or none; after OutcomeUnknown in a later batch of 1,000 the earlier ones exist. ``ids``: from ``new_ids`` for
+        the same pool, one per payload, for callers that must know them before.
         """
         self._refuse_large(payloads)
         if spec.id is None and spec.unique is None:
-            route = self._topology.route_for(spec.pool)
-            return self._enqueue_many(spec, route, payloads)
+            return self._enqueue_many(spec, payloads, ids)
         if len(payloads) != 1:
             raise OptionInvalid("A job id or a unique key names one job; enqueue these payloads one by one.")
         if spec.unique is not None:
-            return [self._enqueue_unique(spec, spec.unique, payloads[0])]
+            return [self._enqueue_unique(spec, spec.unique, payloads[0], ids[0] if ids else None)]
         return [self._enqueue_with_id(spec, payloads[0])]
 
-    def _enqueue_many(self, spec: JobSpec, route: Route, payloads: Sequence[bytes]) -> list[Enqueued]:
+    def new_ids(self, pool: str, count: int) -> list[str]:
+        """Ids for jobs of this pool that are to be created later."""
+        return codec.new_ids(self._topology.route_for(pool), count)
+
+    def _enqueue_many(self, spec: JobSpec, payloads: Sequence[bytes], ids: Sequence[str] | None) -> list[Enqueued]:
+        if not payloads:
+            return []
+        made_before = ids is not None
+        all_ids = list(ids) if ids is not None else self.new_ids(spec.pool, len(payloads))
+        route = codec.route_in(all_ids[0])
+        if route is None or len(all_ids) != len(payloads):
+            raise OptionInvalid("One id of ours is needed for each payload.")
         header = codec.encode_header(spec)
         created: list[Enqueued] = []
         for start in range(0, len(payloads), BATCH):
             batch = payloads[start : start + BATCH]
-            ids = codec.new_ids(route, len(batch))
-            now, due, _ = self._create(spec, route, ids, [header + payload for payload in batch])
+            batch_ids = all_ids[start : start + BATCH]
+            bodies = [header + payload for payload in batch]
+            now, due, _ = self._create(spec, route, batch_ids, bodies, check_ids="2" if made_before else "")
             state, run_at = _first_state(now, due), moment(due)
             created += [
-                Enqueued(id=job_id, type=spec.type, pool=spec.pool, state=state, run_at=run_at)  # type: ignore[arg-type]
-                for job_id in ids
+                Enqueued(id=job_id, type=spec.type, pool=spec.pool, state=state, run_at=run_at) for job_id in batch_ids
             ]
         return created
 
@@ -105,22 +116,27 @@ class Jobs:
         raise _id_taken(job_id)
 
     def _enqueue_claimed(self, spec: JobSpec, route: Route, job_id: str, payload: bytes) -> Enqueued:
-        now, due, refused = self._create(spec, route, [job_id], [codec.encode_header(spec) + payload], check_ids=True)
+        now, due, refused = self._create(spec, route, [job_id], [codec.encode_header(spec) + payload], check_ids="1")
         if refused:
             raise _id_taken(job_id)
         return Enqueued(
-            id=job_id, type=spec.type, pool=spec.pool, state=_first_state(now, due), run_at=moment(due)  # type: ignore[arg-type]
+            id=job_id,
+            type=spec.type,
+            pool=spec.pool,
+            state=_first_state(now, due),
+            run_at=moment(due),
         )
 
-    def _enqueue_unique(self, spec: JobSpec, unique: Unique, payload: bytes) -> Enqueued:
+    def _enqueue_unique(self, spec: JobSpec, unique: Unique, payload: bytes, made_id: str | None) -> Enqueued:
         name = _unique_name(spec.type, unique.key)
         for _ in range(_CLAIM_ROUNDS):
             if spec.id is not None:
                 job_id = checked_id(spec.id)
                 route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id))
             else:
-                route = self._topology.route_for(spec.pool)
-                (job_id,) = codec.new_ids(route, 1)
+                job_id = made_id or self.new_ids(spec.pool, 1)[0]
+                made_id = None  # a second round needs another
+                route = codec.route_in(job_id) or self._topology.route_for(spec.pool)
             existing = self._claim_unique(name, job_id, unique.on_duplicate)
             if existing is not None:
                 if spec.id is not None and self.find(job_id) is None:
@@ -142,20 +158,24 @@ class Jobs:
     def _claim_unique(self, name: str, job_id: str, on_duplicate: str) -> Job | None:
         """Claims the key for the job to be; the job that holds it where one does."""
         holder = self._unique.take(name, job_id)
-        while holder != job_id:
-            held_by = self.find(holder)
-            if held_by is None:
-                # Claimed, but not there: on its way, or abandoned half-done.
-                time.sleep(_HALF_DONE_SECONDS)
-                held_by = self.find(holder)
-            if held_by is None and self.void(holder) == "exists":
-                continue
-            if held_by is not None and self.holds_unique_key(held_by):
-                if on_duplicate != "replace" or not self._cancel_waiting(held_by.id):
-                    return held_by
-            before = holder
-            holder = self._unique.take(name, job_id, expected=before)
-        return None
+        for _ in range(_CLAIM_ROUNDS):
+            if holder == job_id:
+                return None
+            held_by = self._settled(holder)
+            is_live = held_by is not None and self.holds_unique_key(held_by)
+            if held_by is not None and is_live and not (on_duplicate == "replace" and self._cancel_waiting(holder)):
+                return held_by
+            if held_by is not None or self.void(holder) == "voided":
+                holder = self._unique.take(name, job_id, expected=holder)
+        raise OutcomeUnknown("The unique key is fought over; nothing was created.", fix="Try again.")
+
+    def _settled(self, job_id: str) -> Job | None:
+        """The job; where it is not there yet, another look after the moment that its enqueue may take."""
+        job = self.find(job_id)
+        if job is None:
+            time.sleep(_HALF_DONE_SECONDS)
+            job = self.find(job_id)
+        return job
 
     def holds_unique_key(self, job: Job) -> bool:
         """Whether the job still keeps others of its type and key away."""
@@ -187,7 +207,7 @@ class Jobs:
         return True
 
     def _create(
-        self, spec: JobSpec, route: Route, ids: list[str], bodies: list[bytes], *, check_ids: bool = False
+        self, spec: JobSpec, route: Route, ids: list[str], bodies: list[bytes], *, check_ids: str = ""
     ) -> tuple[int, int, list[bytes]]:
         items: list[str | bytes] = []
         for pair in zip(ids, bodies, strict=True):
@@ -196,9 +216,9 @@ class Jobs:
             "job_enqueue",
             self._keys(route),
             items,
-            when_resent={"check_ids": "1"},
+            when_resent={"check_ids": "2"},
             given_now=self._now(),
-            check_ids="1" if check_ids else "",
+            check_ids=check_ids,
             type=spec.type,
             priority=spec.priority,
             delay=max(0, spec.delay_ms),
@@ -251,14 +271,13 @@ class Jobs:
 
     def _read(self, route: Route, job_ids: Sequence[str]) -> list[Job | None]:
         reply = self._store.run("job_read", self._keys(route), job_ids)
-        return [
-            codec.decode_job(route, job_id, codec.RawJob(*raw)) for job_id, raw in zip(job_ids, reply, strict=True)
-        ]
+        return [codec.decode_job(route, job_id, codec.RawJob(*raw)) for job_id, raw in zip(job_ids, reply, strict=True)]
 
     # --- deciding -------------------------------------------------------------------------------------------------
 
     def cancel(self, job_id: str) -> Job:
-        """Stops a waiting job at once, and asks for the end of a leased one. JobNotFound, WrongState if it ended before."""
+        """Stops a waiting job at once, and asks for the end of a leased one. JobNotFound, WrongState if it ended
+        before."""
         self._cancel(job_id)
         return self.get(job_id)
 
@@ -290,7 +309,9 @@ class Jobs:
         outcome = self._reclaim_unique_keys(job_ids)
         allowed = [job_id for job_id in job_ids if job_id not in outcome]
         outcome.update(
-            self._decide_many("job_resubmit", allowed, given_now=self._now(), payload=b"" if payload is None else payload)
+            self._decide_many(
+                "job_resubmit", allowed, given_now=self._now(), payload=b"" if payload is None else payload
+            )
         )
         return outcome
 

@@ -14,8 +14,8 @@ import msgspec
 from jobs.conf import Settings
 from jobs.core.clock import Clock
 from jobs.core.job import LeasedJob, Route
-from jobs.store import codec
 from jobs.engine.holders import Holders
+from jobs.store import codec
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
 
@@ -61,7 +61,8 @@ class Completion(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An attempt that did not succeed, and what is to become of the job. ``error``: JSON of type, message, traceback."""
+    """An attempt that did not succeed, and what is to become of the job. ``error``: JSON of type, message,
+    traceback."""
 
     id: str
     token: str
@@ -80,8 +81,9 @@ class PromoteReply(NamedTuple):
 
 
 class RecoverReply(NamedTuple):
-    """``recovered``: charged a crash, ``buried`` of them went to the DLQ. ``released``: never started, handed back as they
-    were. ``held``: nothing was taken because the server's clock jumped. ``next_deadline``: of the first live lease, ms."""
+    """``recovered``: charged a crash, ``buried`` of them went to the DLQ. ``released``: never started, handed back as
+    they were. ``held``: nothing was taken because the server's clock jumped. ``next_deadline``: of the first live
+    lease, ms."""
 
     recovered: int
     released: int
@@ -162,7 +164,8 @@ class Leases:
         return answers
 
     def release(self, route: Route, leases: Iterable[Lease], *, charged: bool = False) -> list[str]:
-        """Hands jobs back at their old place; ``charged``: the attempt had begun and counts. State or "lost" for each."""
+        """Hands jobs back at their old place; ``charged``: the attempt had begun and counts. State or "lost" for
+        each."""
         answers: list[str] = []
         for batch in _batches(leases):
             answers += self._answers(
@@ -193,8 +196,8 @@ class Leases:
     ) -> RecoverReply:
         """Takes back up to ``limit`` jobs whose lease ran out.
 
-        ``elapsed_ms``: by the caller's monotonic clock since its own last call for this partition, None on the first. If
-        the server's clock moved further than that plus a lease, it jumped, and nothing is taken for one lease.
+        ``elapsed_ms``: by the caller's monotonic clock since its own last call for this partition, None on the first.
+        If the server's clock moved further than that plus a lease, it jumped, and nothing is taken for one lease.
         """
         now, charged, released, buried, deadline, held = self._run(
             "job_recover",
@@ -325,5 +328,7 @@ def _moment_or_none(value: Any) -> int | None:
 
 
 def _unreadable(job_id: str, token: str, now: int, reason: str) -> Failure:
-    error = msgspec.json.encode({**codec.CORRUPT_ERROR, "message": f"What is stored of this job cannot be read: {reason}"})
+    error = msgspec.json.encode(
+        {**codec.CORRUPT_ERROR, "message": f"What is stored of this job cannot be read: {reason}"}
+    )
     return Failure(job_id, token, "", now, "dead", error=error)

@@ -1,7 +1,7 @@
 """Pages of jobs, state by state, that stay stable while jobs come and go.
 
-A page costs the same whatever the backlog: it starts where the cursor points (binary search in the server) and looks at no
-more than ``SCAN_LIMIT`` jobs, even if a filter leaves most of them out; the cursor then says where to go on.
+A page costs the same whatever the backlog: it starts where the cursor points (binary search in the server) and looks
+at no more than ``SCAN_LIMIT`` jobs, even if a filter leaves most of them out; the cursor then says where to go on.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ Reader = Callable[[Route, Sequence[str]], list[Job | None]]
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs: empty or None means any. ``search``: text in id, type, tag, meta value or error. ``since``: created at."""
+    """Which jobs: empty or None means any.
+
+    ``search``: text in id, type, tag, meta value or error. ``since``: created at or after. ``until``: in its present
+    state at or before this moment (for ended jobs: their end; for others: their creation), which freezes a selection.
+    """
 
     states: tuple[JobState, ...] = ()
     pool: str | None = None
@@ -50,6 +54,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     tag: str | None = None
     search: str | None = None
     since: datetime | None = None
+    until: datetime | None = None
 
     def matches(self, job: Job) -> bool:
         return (
@@ -57,6 +62,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
             and (self.type is None or job.type == self.type)
             and (self.tag is None or self.tag in job.tags)
             and (self.since is None or job.created_at >= self.since)
+            and (self.until is None or (job.finished_at or job.created_at) <= self.until)
             and (self.search is None or self._is_found_in(job))
         )
 
@@ -104,7 +110,7 @@ def list_jobs(
         start = after if after is not None and after.state == state else None
         for chunk in _walk(store, partitions, state, start, chunk_size=min(limit, 200)):
             jobs = _read_all(read, chunk)
-            for (score, job_id, route), job in zip(chunk, jobs, strict=True):
+            for (score, job_id, _route), job in zip(chunk, jobs, strict=True):
                 scanned += 1
                 if job is not None and job.state == state and wanted.matches(job):
                     items.append(job)

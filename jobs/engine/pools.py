@@ -107,19 +107,24 @@ class Pools:
         return self._read([name])[0]
 
     def configure(self, name: str, *, slots: int | None = None) -> None:
-        """Sets what is given; workers follow. Creates the pool."""
+        """Sets the slots per worker process, None = back to what is declared. Creates the pool."""
         self._topology.ensure(checked_pool(name))
         stored = self._stored_settings().get(name, PoolSettings())
-        if slots is not None:
-            stored.slots = slots
+        stored.slots = slots
         self._store.call(lambda client: client.hset(self._keys.pools, name, msgspec.json.encode(stored)))
+
+    def configured(self) -> dict[str, int]:
+        """Slots that were set by people: pool → slots."""
+        stored = self._stored_settings()
+        return {name: settings.slots for name, settings in stored.items() if settings.slots is not None}
 
     def slots(self, name: str) -> int:
         """Slots per worker process: what an operator set, else the settings', else the default."""
         return self._wanted_slots(name, self._stored_settings())
 
     def pause(self, name: str, *, by: str, reason: str = "", until: datetime | None = None) -> None:
-        """From when this returns, nothing new of the pool starts; what runs goes on. Kept until resumed or ``until``."""
+        """From when this returns, nothing new of the pool starts; what runs goes on. Kept until resumed or
+        ``until``."""
         self._require(name)
         now_ms = self._server_now_ms()
         pause = Pause(by=by, at=_iso_ms(now_ms), reason=reason, until=iso(until))

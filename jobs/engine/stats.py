@@ -45,14 +45,15 @@ class Stats:
         hosts = sum(worker.is_host for worker in alive)
         seconds, microseconds = self._store.call(lambda client: client.time())
         facts = [
-            (pool.name, pool.paused is not None, pool.slots, [pool.count(state) for state in JobState]) for pool in pools
+            (pool.name, pool.paused is not None, pool.slots, [pool.count(state) for state in JobState])
+            for pool in pools
         ]
         facts.append(("", False, len(alive), [sum(map(sum, self._counters().values()))]))
         facts += [(worker.id, worker.alive, worker.running, []) for worker in alive]
         version = hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=8).hexdigest()
         now = moment(int(seconds) * 1000 + int(microseconds) // 1000)
         return Snapshot(
-            server_time=now,  # type: ignore[arg-type]
+            server_time=now,
             pools=pools,
             states=states,
             hosts=hosts,

@@ -45,8 +45,9 @@ class Types:
         return self._overrides.get(name, NONE)
 
     def all(self) -> dict[str, TypeOverrides]:
-        self._refresh()
-        return dict(self._overrides)
+        """All overrides as they are stored now."""
+        raw: Any = self._store.call(lambda client: client.hgetall(self._keys.types))
+        return {name.decode(): _read(stored) for name, stored in raw.items()}
 
     def disabled(self) -> frozenset[str]:
         """Types that may not start now."""
@@ -68,8 +69,7 @@ class Types:
         if time.monotonic() - self._read_at < REFRESH_SECONDS or not self._lock.acquire(blocking=False):
             return
         try:
-            raw: Any = self._store.call(lambda client: client.hgetall(self._keys.types))
-            self._overrides = {name.decode(): _read(stored) for name, stored in raw.items()}
+            self._overrides = self.all()
         except SchedulerError:
             if self._read_at == float("-inf") and not self._overrides:
                 raise

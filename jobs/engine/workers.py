@@ -77,17 +77,15 @@ class Workers:
         self._clock = clock
         self._keys = HostKeys(store.namespace)
 
-    def beat(self, infos: Sequence[WorkerInfo], *, ttl_ms: int) -> list[str]:
-        """Says that these are alive, for ``ttl_ms``; the command left for each, "" for none."""
+    def beat(self, infos: Sequence[WorkerInfo], *, ttl_ms: int) -> dict[str, list[str]]:
+        """Says that these are alive, for ``ttl_ms``; the commands left for each. A command is given once."""
         now = self._clock.now_ms()
         stamp = self._server_now_ms()
         items: list[Any] = []
         for info in infos:
             items += (info.id, msgspec.msgpack.encode((stamp, info)))
-        reply = self._store.run(
-            "worker_beat", self._keys, items, given_now="" if now is None else now, ttl=ttl_ms
-        )
-        return [command.decode() for command in reply]
+        reply = self._store.run("worker_beat", self._keys, items, given_now="" if now is None else now, ttl=ttl_ms)
+        return {info.id: [command.decode()] if command else [] for info, command in zip(infos, reply, strict=True)}
 
     def leave(self, ids: Iterable[str]) -> None:
         """Removes workers that ended in good order."""
@@ -116,7 +114,7 @@ class Workers:
 
         stored, alive, (seconds, microseconds) = self._store.call(send)
         now = self._clock.now_ms() or int(seconds) * 1000 + int(microseconds) // 1000
-        until = {worker_id: deadline for worker_id, deadline in alive}
+        until = dict(alive)
         workers = []
         for worker_id, raw in stored.items():
             try:

@@ -7,8 +7,8 @@
 -- #include read_header
 -- #include held_record
 -- #include append_attempt
--- #include hand_back
 -- #include count
+-- #include hand_back
 -- #include measure
 -- #include charge_crash
 -- #include wake_one

@@ -16,7 +16,7 @@ local counters = KEYS[6] -- hash: totals
 local sequence = KEYS[7] -- string: last place given
 local wake = KEYS[8] -- list: wake token
 local given_now = ARGV[1] -- ms, '' = the server's clock
-local check_ids = ARGV[2] -- '1': the ids may be taken (a caller's id, a claimed id, or this call sent again)
+local check_ids = ARGV[2] -- '1': the ids may be taken (a caller's or a claimed id); '2': this call was sent before; '' neither
 local type = ARGV[3] -- job type
 local priority = tonumber(ARGV[4]) -- -100..100
 local delay = tonumber(ARGV[5]) -- ms from now
@@ -33,7 +33,7 @@ local times = struct.pack('>dd', now, due)
 local reply = { now, due }
 local total = (#ARGV - items + 1) / 2
 local refused = {}
-if check_ids == '1' then
+if check_ids ~= '' then
   local ids = {}
   for i = 1, total do
     ids[i] = ARGV[items + 2 * i - 2]
@@ -46,9 +46,10 @@ if check_ids == '1' then
         redis.call('ZREM', voided, ids[i])
       end
     elseif body then
-      refused[i] = 'taken'
+      local is_ours = check_ids == '2' and string.sub(body, 17) == ARGV[items + 2 * i - 1]
+      refused[i] = is_ours and 'created before' or 'taken'
     end
-    if refused[i] then
+    if refused[i] and refused[i] ~= 'created before' then
       reply[#reply + 1] = i
       reply[#reply + 1] = refused[i]
     end

@@ -7,8 +7,8 @@
 -- #include read_record
 -- #include read_header
 -- #include append_attempt
--- #include hand_back
 -- #include count
+-- #include hand_back
 -- #include measure
 -- #include charge_crash
 -- #include wake_one
@@ -75,7 +75,7 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', leased, '-inf', string.format('%
     redis.call('ZREM', leased, id)
   elseif record[STARTED_AT] == 0 and record[LOST] + 1 < LOST_LIMIT then
     record[LOST], record[ATTEMPT] = record[LOST] + 1, math.max(0, record[ATTEMPT] - 1)
-    hand_back(id, record, now, leased, ready, cancelled, states)
+    hand_back(id, record, now, keys)
     handed_back = handed_back + 1
   else
     local state = charge_crash(id, record, now, LEASE_EXPIRED, keys, attempts_kept)

@@ -4,8 +4,10 @@
 -- #include record_fields
 -- #include server_now
 -- #include read_record
+-- #include read_header
 -- #include held_record
 -- #include append_attempt
+-- #include count
 -- #include hand_back
 -- #include wake_one
 local clock = KEYS[1] -- string: high-water mark of server time
@@ -14,12 +16,15 @@ local ready = KEYS[3] -- zset: id -> place
 local cancelled = KEYS[4] -- zset: id -> end
 local states = KEYS[5] -- hash: id -> record
 local attempts = KEYS[6] -- hash: id -> ended attempts
-local wake = KEYS[7] -- list: wake token
+local bodies = KEYS[7] -- hash: id -> body
+local counters = KEYS[8] -- hash: totals
+local wake = KEYS[9] -- list: wake token
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local charged = ARGV[2] -- '1': the attempt had begun and counts
 local attempts_kept = tonumber(ARGV[3]) -- attempts kept per job
 local items = 4 -- ARGV[4..]: id, token
 
+local keys = { leased = leased, ready = ready, cancelled = cancelled, states = states, bodies = bodies, counters = counters }
 local now = server_now(clock, given_now)
 local reply = {}
 for i = 1, (#ARGV - 3) / 2 do
@@ -33,7 +38,7 @@ for i = 1, (#ARGV - 3) / 2 do
     else
       record[ATTEMPT] = record[ATTEMPT] - 1
     end
-    reply[i] = hand_back(id, record, now, leased, ready, cancelled, states)
+    reply[i] = hand_back(id, record, now, keys)
   end
 end
 if redis.call('ZCARD', ready) > 0 then

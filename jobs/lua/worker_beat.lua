@@ -1,5 +1,5 @@
 -- Registers workers or proves them alive; forgets those that were gone for an hour.
--- Reply: for each worker the command left for it, or ''
+-- Reply: for each worker the command left for it, or ''; a command is given once
 local workers = KEYS[1] -- hash: worker id -> packed facts
 local alive = KEYS[2] -- zset: worker id -> counted as gone from then on
 local commands = KEYS[3] -- hash: worker id -> drain | stop
@@ -20,6 +20,7 @@ for i = 1, (#ARGV - 2) / 2 do
   redis.call('HSET', workers, id, ARGV[2 * i + 2])
   redis.call('ZADD', alive, now + ttl, id)
   reply[i] = redis.call('HGET', commands, id) or ''
+  redis.call('HDEL', commands, id)
 end
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', string.format('%.0f', now - FORGET_MS), 'LIMIT', 0, 100)) do
   redis.call('ZREM', alive, id)

@@ -1,1 +1,2 @@
-"""The only code that speaks Redis. It knows keys, bytes, scripts and connections; it does not know the rules of jobs."""
+"""The only code that speaks Redis. It knows keys, bytes, scripts and connections; it does not know the rules of
+jobs."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from jobs.core.job import Attempt, Job, JobSpec, LeasedJob, Route, moment
+from jobs.core.job import Attempt, Job, JobSpec, LeasedJob, Route, moment, moment_or_none
 from jobs.core.states import JobState
 from jobs.exceptions import OptionInvalid
 
@@ -68,7 +68,7 @@ def route_in(job_id: str) -> Route | None:
 
 def parse_route(text: str) -> Route | None:
     """``pool.version.partition`` → Route; None where the text is no route."""
-    pool, version, partition = (text.rsplit(".", 2) + ["", ""])[:3]
+    pool, version, partition = ([*text.rsplit(".", 2), "", ""])[:3]
     if pool and version.isascii() and version.isdigit() and partition.isascii() and partition.isdigit():
         return Route(pool, int(version), int(partition))
     return None
@@ -258,16 +258,16 @@ def decode_job(route: Route, job_id: str, raw: RawJob) -> Job | None:
         type=body.type,
         pool=route.pool,
         state=JobState(state),
-        run_at=moment(run_at) or moment(1),  # type: ignore[arg-type]
+        run_at=moment(run_at),
         priority=body.priority,
         payload=_json_or_none(body.payload),
         tags=list(extras.get("tags", ())),
         meta=dict(extras.get("meta", {})),
-        created_at=moment(body.created_at) or moment(1),  # type: ignore[arg-type]
-        ready_at=moment(ready_at),
-        leased_at=moment(record.leased_at),
-        started_at=moment(record.started_at),
-        finished_at=moment(record.finished_at),
+        created_at=moment(body.created_at),
+        ready_at=moment_or_none(ready_at),
+        leased_at=moment_or_none(record.leased_at),
+        started_at=moment_or_none(record.started_at),
+        finished_at=moment_or_none(record.finished_at),
         attempt=record.attempt,
         max_retries=body.max_retries,
         crashes=record.crashes,
@@ -281,7 +281,7 @@ def decode_job(route: Route, job_id: str, raw: RawJob) -> Job | None:
         attempts=attempts,
         unique_key=unique[0] if unique else None,
         schedule=extras.get("schedule"),
-        fire_time=moment(extras.get("fire_time_ms")),
+        fire_time=moment_or_none(extras.get("fire_time_ms")),
         workflow_run=extras.get("workflow_run"),
         node=extras.get("node"),
         queue_version=route.version,
@@ -325,8 +325,8 @@ def _current_attempt(state: str, record: Record) -> list[Attempt]:
         Attempt(
             attempt=record.attempt,
             worker=record.worker,
-            started_at=moment(record.started_at),
-            finished_at=moment(finished_at),
+            started_at=moment_or_none(record.started_at),
+            finished_at=moment_or_none(finished_at),
             outcome=outcome,
         )
     ]
@@ -343,8 +343,8 @@ def _decode_attempts(raw: bytes | None) -> list[Attempt]:
             Attempt(
                 attempt=attempt,
                 worker=worker,
-                started_at=moment(started_at),
-                finished_at=moment(finished_at),
+                started_at=moment_or_none(started_at),
+                finished_at=moment_or_none(finished_at),
                 outcome=outcome,
                 error=_from_json(error) if error else None,
             )

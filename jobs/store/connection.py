@@ -1,7 +1,7 @@
 """Connections to Redis or Valkey, and the one place where its errors become ours.
 
-Time-outs and retries are always set here: redis-py 8 would otherwise give every connection 5 seconds to read and re-send
-a command ten times, which for a blocking pop loses what the first one was given.
+Time-outs and retries are always set here: redis-py 8 would otherwise give every connection 5 seconds to read and
+re-send a command ten times, which for a blocking pop loses what the first one was given.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -58,8 +59,8 @@ SOCKET_SECONDS = 5.0
 CONNECT_SECONDS = 3.0
 
 PATIENCE_SECONDS = 6.0
-"""How long a call keeps trying while the server restarts or fails over. With one answer's time on top it stays below the
-15 seconds in which a command must end."""
+"""How long a call keeps trying while the server restarts or fails over. With one answer's time on top it stays below
+the 15 seconds in which a command must end."""
 
 _TRANSIENT = (
     RedisConnectionError,
@@ -104,6 +105,7 @@ class Store:
         self._lock = threading.Lock()
         self._client: redis.Redis | None = None
         self._waiting = threading.local()
+        self._limits = threading.local()
         self._pid = os.getpid()
 
     @classmethod
@@ -119,6 +121,44 @@ class Store:
                     self._client = self._connect(SOCKET_SECONDS)
                     self._pid = os.getpid()
         return self._client
+
+    @contextmanager
+    def budget(self, seconds: float) -> Iterator[None]:
+        """Within it, this thread's calls give up after about ``seconds``: for pages, which must not hang with the
+        server."""
+        before = getattr(self._limits, "seconds", None)
+        self._limits.seconds = seconds
+        try:
+            yield
+        finally:
+            self._limits.seconds = before
+
+    def _impatient_client(self, seconds: float) -> redis.Redis:
+        """A client of this thread whose answers may take no longer than the budget."""
+        kept = getattr(self._limits, "client", None)
+        if kept is None or kept[0] != (seconds, os.getpid()):
+            kept = ((seconds, os.getpid()), self._connect(seconds))
+            self._limits.client = kept
+        client: redis.Redis = kept[1]
+        return client
+
+    def describe(self) -> dict[str, Any]:
+        """What the server says of itself: ``url`` (no password), ``info`` (flat), ``time_ms``, ``config`` (what may
+        be read)."""
+        info: Any = self.call(lambda client: client.info())
+        seconds, microseconds = self.call(lambda client: client.time())
+        config: dict[str, str] = {}
+        for name in ("save", "appendonly", "appendfsync", "maxmemory-policy", "databases"):
+            try:
+                config.update(self.call(lambda client: client.config_get(name)))  # noqa: B023
+            except SchedulerError:
+                continue  # managed servers refuse CONFIG
+        return {
+            "url": shown_url(self.url),
+            "info": info,
+            "time_ms": int(seconds) * 1000 + int(microseconds) // 1000,
+            "config": config,
+        }
 
     def close(self) -> None:
         """Closes all connections; the next call opens new ones."""
@@ -138,7 +178,8 @@ class Store:
         when_resent: Mapping[str, Any] | None = None,
         **arguments: Any,
     ) -> Any:
-        """Runs a script by name. ``when_resent``: arguments that differ when it is sent again. See ``call`` for errors."""
+        """Runs a script by name. ``when_resent``: arguments that differ when it is sent again. See ``call`` for
+        errors."""
         found = script(name)
         packed = found.pack(keys, arguments, items)
         sent = False
@@ -158,15 +199,16 @@ class Store:
     def call(self, send: Callable[[redis.Redis], T], *, resend: bool = True) -> T:
         """One request, sent again while the server is away, for at most ``patience`` seconds.
 
-        ``resend`` must be False where carrying it out twice would do harm. Raises StoreUnavailable (nothing was changed),
-        OutcomeUnknown (it may have been carried out), or what the script refused with.
+        ``resend`` must be False where carrying it out twice would do harm. Raises StoreUnavailable (nothing was
+        changed), OutcomeUnknown (it may have been carried out), or what the script refused with.
         """
-        deadline = time.monotonic() + self.patience
+        budget = getattr(self._limits, "seconds", None)
+        deadline = time.monotonic() + (self.patience if budget is None else min(budget, self.patience))
         pause = 0.02
         sent_before = False
         while True:
             try:
-                return send(self.client)
+                return send(self.client if budget is None else self._impatient_client(budget))
             except RedisError as error:
                 may_have_happened = sent_before or _may_have_happened(error)
                 if not _is_transient(error):
@@ -177,7 +219,7 @@ class Store:
                 self._revive(error)
             except UnicodeError as error:
                 raise OptionInvalid("Text with lone surrogates cannot be stored.") from error
-            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311
+            time.sleep(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, 0.5)
 
     def wait_for_token(self, keys: Sequence[str], timeout: float) -> str | None:
@@ -284,7 +326,10 @@ def _connect_sentinel(url: str, options: dict[str, Any]) -> redis.Redis:
             "SCHEDULER_REDIS_URL names no Sentinel service.", fix="Write redis+sentinel://host:26379/SERVICE/0."
         )
     query = parse_qs(urlsplit(url).query)
-    sentinel_options = {**options, **{name: query[f"sentinel_{name}"][0] for name in ("username", "password") if f"sentinel_{name}" in query}}
+    sentinel_options = {
+        **options,
+        **{name: query[f"sentinel_{name}"][0] for name in ("username", "password") if f"sentinel_{name}" in query},
+    }
     sentinel = Sentinel(hosts, sentinel_kwargs=sentinel_options)
     return sentinel.master_for(service, db=int(database or 0), **options, **credentials)
 
@@ -327,9 +372,7 @@ def _may_have_happened(error: RedisError) -> bool:
 def _translated(error: RedisError) -> Exception:
     """What a script or the server refused with, as one of our errors; the error itself where it is none of them."""
     if isinstance(error, AuthenticationError):
-        return StoreUnavailable(
-            "The server refused user name or password.", fix="Correct them in SCHEDULER_REDIS_URL."
-        )
+        return StoreUnavailable("The server refused user name or password.", fix="Correct them in SCHEDULER_REDIS_URL.")
     code, _, facts = str(error).partition(" ")
     if code == "WRONG_STATE":
         return WrongState(f"The job is {facts}; that does not allow this.", state=facts)

@@ -1,7 +1,7 @@
 """Every key that exists, one line each: type, content, and what bounds it.
 
-All keys of one partition share the hash tag ``{pool.version.partition}`` and so one cluster slot. What spans pools lives
-in tags of its own. A key that is not named here is a leak (``is_known``).
+All keys of one partition share the hash tag ``{pool.version.partition}`` and so one cluster slot. What spans pools
+lives in tags of its own. A key that is not named here is a leak (``is_known``).
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class PartitionKeys:
         self.results = prefix + "results"
         # Progress: hash id → packed current, total, message, time. Bound: with the job.
         self.progress = prefix + "progress"
-        # One sorted set per state. Scores: see lua/include/ready_place.lua (ready) and due_score.lua (the waiting ones).
+        # One sorted set per state. Scores: see lua/include/ready_place.lua (ready) and due_score.lua (the waiting
+        # ones).
         self.scheduled = prefix + "scheduled"
         self.retry_wait = prefix + "retry_wait"
         self.blocked = prefix + "blocked"
@@ -100,7 +101,8 @@ def partition_keys(namespace: str, route: Route) -> PartitionKeys:
 
 
 class HolderKeys:
-    """One bucket of claims on names that are unique over all pools: ``ids`` (callers' job ids) or ``unique`` (unique keys)."""
+    """One bucket of claims on names that are unique over all pools: ``ids`` (callers' job ids) or ``unique`` (unique
+    keys)."""
 
     __slots__ = ("holders",)
 

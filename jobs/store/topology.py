@@ -1,7 +1,7 @@
 """Which pools exist, in which versions, with how many partitions.
 
-A pool comes into being when it is first used, with one version of one partition. New jobs go to the newest version; older
-versions are served until they are empty.
+A pool comes into being when it is first used, with one version of one partition. New jobs go to the newest version;
+older versions are served until they are empty.
 """
 
 from __future__ import annotations

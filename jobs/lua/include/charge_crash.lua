@@ -17,5 +17,5 @@ local function charge_crash(id, record, now, failure, keys, attempts_kept)
     measure(keys.series, now, 'dead', 1)
     return 'dead'
   end
-  return hand_back(id, record, now, keys.leased, keys.ready, keys.cancelled, keys.states)
+  return hand_back(id, record, now, keys)
 end
