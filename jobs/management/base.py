@@ -1,0 +1,157 @@
+"""The command that all commands are: parse, run, and end with the right exit code whatever happens.
+
+A command does three things: it parses, calls one function of ``jobs.api``, and shows the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.base import BaseCommand, CommandError, handle_default_options
+from django.db import connections
+
+from jobs.exceptions import SchedulerError
+from jobs.management.arguments import Parser, Verbs, add_common
+from jobs.management.errors import CommandFailed, Exit
+from jobs.management.output import Output
+
+
+class SchedulerCommand(BaseCommand):
+    """One command without verbs. A subclass gives ``options`` and ``run``."""
+
+    # The store may be down, the settings half right: a command must still say what is wrong in its own words.
+    requires_system_checks = ()
+    examples = ""
+
+    @abstractmethod
+    def options(self, parser: Parser) -> None:
+        """Adds what the command line may say."""
+
+    def run(self, output: Output, **options: Any) -> None:
+        """Carries it out. Raises SchedulerError or CommandFailed."""
+        raise NotImplementedError
+
+    # -- Django's interface -------------------------------------------------------------------------------------
+
+    def create_parser(self, prog_name: str, subcommand: str, **options: Any) -> Parser:
+        parser = Parser(
+            prog=f"{os.path.basename(prog_name)} {subcommand}",
+            description=self.help or None,
+            examples=self.examples,
+            called_from_command_line=True,
+            **options,
+        )
+        add_common(parser, top=True)
+        self.options(parser)
+        return parser
+
+    def handle(self, *_args: Any, **options: Any) -> None:
+        colour = True if options["force_color"] else False if options["no_color"] else None
+        output = Output(self.stdout, self.stderr, as_json=options.pop("as_json"), colour=colour)
+        run: Callable[..., None] = options.pop("run", None) or self.run
+        try:
+            run(output, **options)
+        except SchedulerError as error:
+            raise CommandFailed.of(error) from error
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """The whole life of the command as a process."""
+        code = self._guarded(argv)
+        try:
+            self.stdout.flush()
+        except BrokenPipeError:
+            self._close_stdout()
+        if code is not Exit.OK:
+            sys.exit(int(code))
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def _guarded(self, argv: list[str]) -> Exit:
+        """Runs the command and turns every way in which it can end into an exit code."""
+        given = argv[2:]
+        as_json, with_traceback = "--json" in given, "--traceback" in given
+        try:
+            options = vars(self.create_parser(argv[0], argv[1]).parse_args(given))
+            args = options.pop("args", ())
+            handle_default_options_from(options)
+            self.execute(*args, **options)
+            return Exit.OK
+        except BrokenPipeError:
+            # Whoever reads the output has seen enough: `jobs list | head` is no failure.
+            self._close_stdout()
+            return Exit.OK
+        except KeyboardInterrupt:
+            failure = CommandFailed("Interrupted", exit=Exit.INTERRUPTED, code="interrupted")
+        except CommandFailed as error:
+            failure = error
+            if with_traceback and not error.silent:
+                traceback.print_exc(file=sys.stderr)
+        except ImproperlyConfigured as error:
+            failure = _failed(
+                error, str(error), "improperly_configured", "Put the settings right, then run 'manage.py check'."
+            )
+        except CommandError as error:
+            failure = CommandFailed(str(error), exit=Exit.FAILED, code="command_error")
+        except Exception as error:  # the last line of defence: a paragraph, not a traceback
+            if with_traceback:
+                traceback.print_exc(file=sys.stderr)
+            failure = _failed(
+                error,
+                f"Unexpected {type(error).__name__}: {error}",
+                "unexpected_error",
+                "Run it again with --traceback to see where, and report it.",
+            )
+        finally:
+            _close_connections()
+        self._say(failure, as_json)
+        return failure.exit
+
+    def _say(self, failure: CommandFailed, as_json: bool) -> None:
+        if failure.silent:
+            return
+        if as_json:
+            self.stderr.write(json.dumps(failure.as_dict()), style_func=str)
+        else:
+            Output(self.stdout, self.stderr, as_json=False).error(failure.paragraph)
+
+    @staticmethod
+    def _close_stdout() -> None:
+        """Lets nothing be written to the broken pipe any more: Python itself flushes once more at exit."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class VerbCommand(SchedulerCommand):
+    """A command with verbs, such as ``jobs list``. A subclass gives ``verbs``."""
+
+    @abstractmethod
+    def verbs(self, verbs: Verbs) -> None:
+        """Adds each verb with its options and the method that carries it out."""
+
+    def options(self, parser: Parser) -> None:
+        self.verbs(Verbs(parser))
+
+
+def handle_default_options_from(options: dict[str, Any]) -> None:
+    """``--settings`` and ``--pythonpath``, as Django treats them."""
+    from argparse import Namespace
+
+    handle_default_options(Namespace(**options))
+
+
+def _failed(error: Exception, message: str, code: str, fix: str) -> CommandFailed:
+    failure = CommandFailed(message, exit=Exit.FAILED, code=code, fix=fix)
+    failure.__cause__ = error
+    return failure
+
+
+def _close_connections() -> None:
+    with suppress(ImproperlyConfigured):  # no database is configured: nothing to close
+        connections.close_all()

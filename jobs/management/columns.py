@@ -1,0 +1,252 @@
+"""What people see of a job, an error group, a pool and a worker: the columns of the lists and the detail pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from jobs.api import ErrorGroup, Page, Pool, Worker
+from jobs.core.job import Attempt, Job, moment
+from jobs.core.states import JobState
+from jobs.management.output import Column, Output
+
+
+def state_word(job: Job) -> str:
+    """The state in the words of a person: a started job is running, a cancel under way is said."""
+    if job.cancel_requested and not job.is_terminal:
+        return f"{job.state.value} (cancel requested)"
+    if job.parked:
+        return "ready (parked)"
+    return "running" if job.is_running else job.state.value
+
+
+def _since(job: Job) -> datetime | None:
+    """The moment that matters in this state: when it will start, has started, has ended."""
+    match job.state:
+        case JobState.SCHEDULED | JobState.RETRY_WAIT:
+            return job.run_at
+        case JobState.LEASED:
+            return job.started_at or job.leased_at
+        case JobState.READY:
+            return job.ready_at or job.created_at
+        case JobState.BLOCKED:
+            return job.created_at
+        case _:
+            return job.finished_at
+
+
+def _detail(job: Job) -> str | None:
+    if job.error and not (job.is_running or job.state is JobState.SUCCEEDED):
+        return f"{job.error.get('type')}: {job.error.get('message')}"
+    return _progress(job)
+
+
+def _progress(job: Job) -> str | None:
+    if not job.progress:
+        return None
+    current, total, message = (job.progress.get(key) for key in ("current", "total", "message"))
+    return " ".join(part for part in (f"{current}" + (f" of {total}" if total else ""), message) if part)
+
+
+JOBS: tuple[Column[Job], ...] = (
+    Column("ID", lambda job: job.id),
+    Column("TYPE", lambda job: job.type),
+    Column("POOL", lambda job: job.pool),
+    Column("STATE", state_word),
+    Column("ATTEMPT", lambda job: job.attempt, right=True),
+    Column("WHEN", _since),
+    Column("DETAIL", _detail, elastic=True),
+)
+
+DEAD: tuple[Column[Job], ...] = (
+    Column("ID", lambda job: job.id),
+    Column("TYPE", lambda job: job.type),
+    Column("POOL", lambda job: job.pool),
+    Column("ATTEMPTS", lambda job: job.attempt, right=True),
+    Column("DIED", lambda job: job.finished_at),
+    Column("ERROR", _detail, elastic=True),
+)
+
+ATTEMPTS: tuple[Column[Attempt], ...] = (
+    Column("ATTEMPT", lambda attempt: attempt.attempt, right=True),
+    Column("OUTCOME", lambda attempt: attempt.outcome),
+    Column("WORKER", lambda attempt: attempt.worker),
+    Column("STARTED", lambda attempt: attempt.started_at),
+    Column("TOOK", lambda attempt: took(attempt.started_at, attempt.finished_at)),
+    Column(
+        "ERROR",
+        lambda attempt: f"{attempt.error.get('type')}: {attempt.error.get('message')}" if attempt.error else None,
+        elastic=True,
+    ),
+)
+
+
+GROUPS: tuple[Column[ErrorGroup], ...] = (
+    Column("COUNT", lambda group: group.count, right=True),
+    Column("LAST", lambda group: group.last_seen),
+    Column("FIRST", lambda group: group.first_seen),
+    Column("TYPES", lambda group: ", ".join(group.types)),
+    Column("EXAMPLE", lambda group: group.sample_id),
+    Column("ERROR", lambda group: f"{group.error_type}: {group.message}", elastic=True),
+)
+
+
+def worker_state(worker: Worker) -> str:
+    """What it does; ``gone`` when it has not been heard of for too long. A host is named as one."""
+    state = worker.state if worker.alive else "gone"
+    return f"{state} (host)" if worker.is_host else state
+
+
+POOLS: tuple[Column[Pool], ...] = (
+    Column("POOL", lambda pool: pool.name),
+    Column("STATE", lambda pool: "paused" if pool.paused else "open"),
+    Column("READY", lambda pool: pool.ready, right=True),
+    Column("RUNNING", lambda pool: pool.leased, right=True),
+    Column("SCHEDULED", lambda pool: pool.scheduled, right=True),
+    Column("RETRYING", lambda pool: pool.retry_wait, right=True),
+    Column("DEAD", lambda pool: pool.dead, right=True),
+    Column("WORKERS", lambda pool: pool.workers, right=True),
+    Column("SLOTS", lambda pool: pool.slots, right=True),
+    Column("OLDEST", lambda pool: _span(pool.oldest_ready_age_seconds), right=True),
+    Column("JOBS/S", lambda pool: pool.throughput_per_second, right=True),
+)
+
+WORKERS: tuple[Column[Worker], ...] = (
+    Column("ID", lambda worker: worker.id),
+    Column("STATE", worker_state),
+    Column("POOLS", lambda worker: ", ".join(f"{pool}:{slots}" for pool, slots in worker.pools.items())),
+    Column("RUNNING", lambda worker: worker.running, right=True),
+    Column("MACHINE", lambda worker: worker.hostname),
+    Column("PID", lambda worker: worker.pid, right=True),
+    Column("MEMORY", lambda worker: f"{worker.rss / 2**20:.0f} MB", right=True),
+    Column("STARTED", lambda worker: moment(worker.started_at_ms)),
+    Column("SEEN", lambda worker: moment(worker.last_seen_ms)),
+)
+
+
+def show_page(output: Output, page: Page, columns: Sequence[Column[Job]], *, empty: str) -> None:
+    """One page of jobs and how to get the next."""
+    if output.as_json:
+        output.document({"items": [job.as_dict() for job in page.items], "next_cursor": page.next_cursor})
+        return
+    if not page.items:
+        output.hint(empty)
+        return
+    output.table(columns, page.items)
+    if page.next_cursor:
+        output.hint(f"There are more: --cursor {page.next_cursor}")
+
+
+def show_job(output: Output, job: Job) -> None:
+    """All that is known of one job."""
+    output.facts(
+        [
+            ("id", job.id),
+            ("type", job.type),
+            ("pool", job.pool),
+            ("state", state_word(job)),
+            ("priority", job.priority),
+            ("tags", ", ".join(job.tags) or None),
+            ("meta", ", ".join(f"{key}={value}" for key, value in job.meta.items()) or None),
+            ("unique key", job.unique_key),
+            ("created", job.created_at),
+            ("due", job.run_at if job.state in {JobState.SCHEDULED, JobState.RETRY_WAIT} else None),
+            ("started", job.started_at),
+            ("finished", job.finished_at),
+            ("took", took(job.started_at, job.finished_at)),
+            (
+                "attempt",
+                f"{job.attempt} of {job.max_retries + 1}" + (f", {job.crashes} crashed" if job.crashes else ""),
+            ),
+            ("timeout", timedelta(seconds=job.timeout) if job.timeout else None),
+            ("progress", _progress(job)),
+            ("worker", job.worker),
+            ("lease until", job.lease_expires_at),
+            ("schedule", job.schedule),
+            ("workflow run", job.workflow_run),
+            ("node", job.node),
+            ("resubmissions", job.resubmissions or None),
+        ]
+    )
+    output.heading("Payload")
+    output.text("corrupt: what is stored cannot be read" if job.payload is None else _pretty(job.payload))
+    if job.result is not None:
+        output.heading("Result")
+        output.text(_pretty(job.result))
+    if job.attempts:
+        output.heading("Attempts")
+        output.table(ATTEMPTS, job.attempts)
+    if job.error:
+        output.heading("Error")
+        output.text(job.error.get("traceback") or f"{job.error.get('type')}: {job.error.get('message')}")
+
+
+def _span(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)
+
+
+def took(start: datetime | None, end: datetime | None) -> timedelta | None:
+    return end - start if start and end else None
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def pause_words(pause: dict[str, Any] | None) -> str | None:
+    """Who paused it, since when, why, and until when."""
+    if not pause:
+        return None
+    until = f", until {pause['until']}" if pause.get("until") else ""
+    reason = f": {pause['reason']}" if pause.get("reason") else ""
+    return f"paused by {pause['by']} at {pause['at']}{until}{reason}"
+
+
+def pool_facts(pool: Pool) -> list[tuple[str, object]]:
+    document = pool.as_dict()
+    return [
+        ("pool", pool.name),
+        ("state", pause_words(document["paused"]) or "open"),
+        ("slots", f"{pool.slots} per worker process, {document['slots_actual']} in all"),
+        ("workers", pool.workers),
+        ("max running", document["max_running"]),
+        ("max pending", document["max_pending"]),
+        ("ready", pool.ready),
+        ("scheduled", pool.scheduled),
+        ("retry wait", pool.retry_wait),
+        ("leased", pool.leased),
+        ("dead", pool.dead),
+        ("oldest ready", _span(pool.oldest_ready_age_seconds)),
+        ("expected wait", _span(document["predicted_wait_seconds"])),
+        ("jobs per second", pool.throughput_per_second),
+    ]
+
+
+def show_worker(output: Output, worker: Worker) -> None:
+    output.facts(
+        [
+            ("id", worker.id),
+            ("state", worker_state(worker)),
+            ("host", worker.host if not worker.is_host else None),
+            ("machine", worker.hostname),
+            ("pid", worker.pid),
+            ("pools", ", ".join(f"{pool}: {slots} slots" for pool, slots in worker.pools.items())),
+            ("running", worker.running),
+            ("memory", f"{worker.rss / 2**20:.0f} MB"),
+            ("version", worker.version),
+            ("started", moment(worker.started_at_ms)),
+            ("last seen", moment(worker.last_seen_ms)),
+        ]
+    )
+    if worker.current:
+        output.heading("Running")
+        output.table(CURRENT, worker.current)
+
+
+CURRENT: tuple[Column[dict[str, Any]], ...] = (
+    Column("JOB", lambda job: job.get("id")),
+    Column("TYPE", lambda job: job.get("type")),
+    Column("STARTED", lambda job: job.get("started_at")),
+)

@@ -1,0 +1,172 @@
+"""``dlq VERB``: the dead-letter list: jobs whose retries are spent or that failed for good."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobs import api
+from jobs.api import JobFilter
+from jobs.core.job import Job
+from jobs.core.states import JobState
+from jobs.exceptions import WrongState
+from jobs.management import durations
+from jobs.management.arguments import (
+    Parser,
+    Verbs,
+    add_filters,
+    add_ids,
+    add_page,
+    add_payload,
+    is_filtered,
+    job_filter,
+    payload_from,
+)
+from jobs.management.base import VerbCommand
+from jobs.management.columns import DEAD, GROUPS, show_job, show_page
+from jobs.management.errors import usage
+from jobs.management.output import Output
+from jobs.management.selection import act_on, confirm, dry_run, remove, work_through
+
+DEAD_ONLY = (JobState.DEAD,)
+
+
+class Command(VerbCommand):
+    help = "Look through dead jobs, and resubmit or discard them."
+    examples = """
+        manage.py dlq groups
+        manage.py dlq list --type email.send --since 1h
+        manage.py dlq resubmit --all --search SMTPServerDisconnected --rate 10/s
+        manage.py dlq discard --all --type old.report --dry-run
+    """
+
+    def verbs(self, verbs: Verbs) -> None:
+        listing = verbs.add(
+            "list",
+            self.list,
+            help="List dead jobs, newest first.",
+            examples="""
+                manage.py dlq list
+                manage.py dlq list --pool critical --since 7d --json
+            """,
+        )
+        add_filters(listing, states=False)
+        add_page(listing)
+        showing = verbs.add(
+            "show", self.show, help="Show a dead job with its last error.", examples="manage.py dlq show ID"
+        )
+        add_ids(showing, many=False)
+        groups = verbs.add(
+            "groups",
+            self.groups,
+            help="Group dead jobs by the error that killed them, the most frequent first.",
+            examples="""
+                manage.py dlq groups
+                manage.py dlq groups --since 1h --json
+            """,
+        )
+        add_filters(groups, states=False)
+        resubmit = verbs.add(
+            "resubmit",
+            self.resubmit,
+            help="Make dead jobs live again, attempts counted from the start.",
+            examples="""
+                manage.py dlq resubmit ID
+                manage.py dlq resubmit ID --payload '{"to": "right@example.com", "subject": "Hello"}'
+                manage.py dlq resubmit --all --type email.send --since 2h --dry-run
+                manage.py dlq resubmit --all --type email.send --since 2h --rate 10/s --yes
+            """,
+        )
+        self._bulk(resubmit)
+        add_payload(resubmit, what="a corrected payload")
+        resubmit.add_argument(
+            "--rate", type=durations.rate, metavar="N/s", help="with --all: no faster than this: 10/s, 90/m"
+        )
+        discard = verbs.add(
+            "discard",
+            self.discard,
+            help="Delete dead jobs with their history, for good.",
+            examples="""
+                manage.py dlq discard ID ID
+                manage.py dlq discard --all --type old.report --yes
+            """,
+        )
+        self._bulk(discard)
+
+    @staticmethod
+    def _bulk(parser: Parser) -> None:
+        add_ids(parser, optional=True)
+        parser.add_argument("--all", action="store_true", help="every dead job that matches the filters")
+        add_filters(parser, states=False)
+        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument("--dry-run", action="store_true", help="only say how many and which; change nothing")
+
+    def list(self, output: Output, *, limit: int, cursor: str | None, **options: Any) -> None:
+        page = api.list_jobs(job_filter(options, states=DEAD_ONLY), cursor=cursor, limit=limit)
+        show_page(output, page, DEAD, empty="No dead job matches." if is_filtered(options) else "No job is dead.")
+
+    def show(self, output: Output, *, ids: str, **_options: Any) -> None:
+        job = dead(ids)
+        if output.as_json:
+            output.document(job.as_dict())
+            return
+        show_job(output, job)
+        output.hint(f"\nResubmit it: manage.py dlq resubmit {job.id}")
+
+    def groups(self, output: Output, **options: Any) -> None:
+        groups = api.error_groups(job_filter(options, states=DEAD_ONLY))
+        if output.as_json:
+            output.document({"items": [group.as_dict() for group in groups], "next_cursor": None})
+        elif groups:
+            output.table(GROUPS, groups)
+        else:
+            output.hint("No job is dead.")
+
+    def resubmit(self, output: Output, *, ids: list[str], rate: float | None, **options: Any) -> None:
+        payload = payload_from(options)
+        chosen = chosen_jobs(ids, options)
+        if chosen is None:
+            if rate is not None:
+                raise usage("--rate is for --all: single jobs are resubmitted at once.", fix="Leave it out.")
+            act_on(output, ids, lambda id: api.resubmit(dead(id).id, payload=payload), "resubmit")
+        elif options["dry_run"]:
+            dry_run(output, chosen, "resubmit")
+        else:
+            confirm(output, chosen, "resubmit", yes=options["yes"])
+            steps = api.resubmit_matching(chosen, payload=payload, rate=rate)
+            work_through(output, steps, doing="resubmit", did="Resubmitted")
+
+    def discard(self, output: Output, *, ids: list[str], **options: Any) -> None:
+        chosen = chosen_jobs(ids, options)
+        if chosen is None:
+            remove(output, ids, "discarded", check=dead)
+        elif options["dry_run"]:
+            dry_run(output, chosen, "discard")
+        else:
+            confirm(output, chosen, "discard", yes=options["yes"])
+            work_through(output, api.discard_matching(chosen), doing="discard", did="Discarded")
+
+
+def dead(id: str) -> Job:
+    """The job, if it is in the dead-letter list; WrongState names the state it is in instead."""
+    job = api.get_job(id)
+    if job.state is not JobState.DEAD:
+        raise WrongState(
+            f"Job {id} is {job.state.value}, not dead.",
+            state=job.state.value,
+            fix=f"Look at it with 'manage.py jobs show {id}'.",
+        )
+    return job
+
+
+def chosen_jobs(ids: list[str], options: dict[str, Any]) -> JobFilter | None:
+    """The filter that ``--all`` and its filters describe, or None where single ids are named."""
+    if ids and (options["all"] or is_filtered(options)):
+        raise usage("Ids name the jobs, --all and filters match them.", fix="Give the one or the other.")
+    if ids and options["dry_run"]:
+        raise usage("--dry-run is for --all: with ids it is plain which jobs it would be.", fix="Leave it out.")
+    if not ids and not options["all"]:
+        raise usage(
+            "Nothing says which jobs." if not is_filtered(options) else "Filters need --all.",
+            fix="Name ids, or write --all with filters such as --type email.send.",
+        )
+    return None if ids else job_filter(options, states=DEAD_ONLY)

@@ -1,0 +1,121 @@
+"""``jobs VERB``: looks at jobs and acts on single ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobs import api
+from jobs.core.job import Job
+from jobs.management import durations
+from jobs.management.arguments import Verbs, add_filters, add_ids, add_page, job_filter
+from jobs.management.base import VerbCommand
+from jobs.management.columns import JOBS, show_job, show_page
+from jobs.management.output import Output
+from jobs.management.selection import act_on, for_each, remove, report
+from jobs.management.waiting import ended_badly, wait_for
+
+
+class Command(VerbCommand):
+    help = "List, show, cancel, retry, run now, delete and wait for jobs."
+    examples = """
+        manage.py jobs list --state dead --pool critical --since 2h
+        manage.py jobs show ID
+        manage.py jobs cancel ID ID ID
+    """
+
+    def verbs(self, verbs: Verbs) -> None:
+        listing = verbs.add(
+            "list",
+            self.list,
+            help="List jobs, newest first.",
+            examples="""
+                manage.py jobs list
+                manage.py jobs list --state retry_wait --state dead --type email.send
+                manage.py jobs list --tag nightly --since 7d --limit 1000 --json
+            """,
+        )
+        add_filters(listing)
+        add_page(listing)
+        add_ids(
+            verbs.add(
+                "show",
+                self.show,
+                help="Show everything about a job: payload, attempts, error, result.",
+                examples="""
+                    manage.py jobs show ID
+                    manage.py jobs show ID --json | jq .error.message
+                """,
+            )
+        )
+        add_ids(
+            verbs.add(
+                "cancel",
+                self.cancel,
+                help="Cancel jobs. A waiting job ends at once; a running one is asked to stop.",
+                examples="manage.py jobs cancel ID ID",
+            )
+        )
+        add_ids(
+            verbs.add(
+                "retry",
+                self.retry,
+                help="Retry now: ends the wait of a failed job, resubmits a dead or cancelled one.",
+                examples="manage.py jobs retry ID",
+            )
+        )
+        add_ids(
+            verbs.add(
+                "run-now",
+                self.run_now,
+                help="Let jobs that wait for their time start now.",
+                examples="manage.py jobs run-now ID",
+            )
+        )
+        add_ids(
+            verbs.add(
+                "delete",
+                self.delete,
+                help="Delete ended jobs with their history, for good. Cancel a live job first.",
+                examples="manage.py jobs delete ID ID",
+            )
+        )
+        waiting = verbs.add(
+            "wait",
+            self.wait,
+            help="Wait until a job has ended. Exit 0: succeeded, 1: it did not, 6: the time is over.",
+            examples="""
+                manage.py jobs wait ID --timeout 5m
+                manage.py jobs wait ID --json | jq .result
+            """,
+        )
+        add_ids(waiting, many=False)
+        waiting.add_argument("--timeout", type=durations.seconds, metavar="SPAN", help="wait no longer: 30s, 5m")
+
+    def list(self, output: Output, *, limit: int, cursor: str | None, **options: Any) -> None:
+        page = api.list_jobs(job_filter(options), cursor=cursor, limit=limit)
+        show_page(output, page, JOBS, empty="No job matches.")
+
+    def show(self, output: Output, *, ids: list[str], **_options: Any) -> None:
+        found: dict[str, Job] = {}
+
+        def read(id: str) -> dict[str, Any]:
+            found[id] = api.get_job(id)
+            return found[id].as_dict()
+
+        outcome = for_each(output, ids, read, doing="read")
+        report(output, ids, outcome, lambda id, _: show_job(output, found[id]))
+
+    def cancel(self, output: Output, *, ids: list[str], **_options: Any) -> None:
+        act_on(output, ids, api.cancel, "cancel")
+
+    def retry(self, output: Output, *, ids: list[str], **_options: Any) -> None:
+        act_on(output, ids, api.retry, "retry")
+
+    def run_now(self, output: Output, *, ids: list[str], **_options: Any) -> None:
+        act_on(output, ids, api.run_now, "run now")
+
+    def delete(self, output: Output, *, ids: list[str], **_options: Any) -> None:
+        remove(output, ids, "deleted")
+
+    def wait(self, output: Output, *, ids: str, timeout: float | None, **_options: Any) -> None:
+        ended_badly(wait_for(output, ids, timeout))

@@ -1,0 +1,81 @@
+"""``workers VERB``: the worker processes that are or were just now alive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobs import api
+from jobs.api import Worker
+from jobs.management.arguments import Parser, Verbs
+from jobs.management.base import VerbCommand
+from jobs.management.columns import WORKERS, show_worker
+from jobs.management.output import Output
+
+
+class Command(VerbCommand):
+    help = "List and show workers, and ask them to drain or stop."
+    examples = """
+        manage.py workers list
+        manage.py workers drain ID
+    """
+
+    def verbs(self, verbs: Verbs) -> None:
+        verbs.add(
+            "list",
+            self.list,
+            help="List workers with what they serve and run.",
+            examples="""
+                manage.py workers list
+                manage.py workers list --json | jq '.items[] | select(.alive | not)'
+            """,
+        )
+        _id(verbs.add("show", self.show, help="Show one worker and its jobs.", examples="manage.py workers show ID"))
+        _id(
+            verbs.add(
+                "drain",
+                self.drain,
+                help="Let a worker finish what it runs, however long, take nothing new, and end.",
+                examples="manage.py workers drain ID",
+            )
+        )
+        _id(
+            verbs.add(
+                "stop",
+                self.stop,
+                help="Stop a worker as SIGTERM does: what runs has the grace time, the rest is handed back.",
+                examples="manage.py workers stop ID",
+            )
+        )
+
+    def list(self, output: Output, **_options: Any) -> None:
+        workers = api.workers.list()
+        if output.as_json:
+            output.document({"items": [worker.as_dict() for worker in workers], "next_cursor": None})
+        elif workers:
+            output.table(WORKERS, workers)
+        else:
+            output.hint("No worker is running. Start one: manage.py runworkers")
+
+    def show(self, output: Output, *, id: str, **_options: Any) -> None:
+        worker = api.workers.get(id)
+        if output.as_json:
+            output.document(worker.as_dict())
+        else:
+            show_worker(output, worker)
+
+    def drain(self, output: Output, *, id: str, **_options: Any) -> None:
+        _asked(output, api.workers.drain(id), "drain")
+
+    def stop(self, output: Output, *, id: str, **_options: Any) -> None:
+        _asked(output, api.workers.stop(id), "stop")
+
+
+def _id(parser: Parser) -> None:
+    parser.add_argument("id", metavar="ID", help="id of the worker")
+
+
+def _asked(output: Output, worker: Worker, command: str) -> None:
+    if output.as_json:
+        output.document(worker.as_dict() | {"command": command})
+    else:
+        output.line(f"{worker.id}\tasked to {command}")

@@ -1,0 +1,196 @@
+"""The same verb over several jobs: by id one by one, or over all that match a filter.
+
+What could not be done never hides behind what could: each refusal is shown with its id, and the exit code says whether
+all of it failed for one reason (that reason's code) or part of it is done (6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from jobs import api
+from jobs.api import JobFilter
+from jobs.core.job import Job
+from jobs.exceptions import SchedulerError
+from jobs.management.columns import DEAD, state_word
+from jobs.management.errors import CommandFailed, Exit, error_dict, exit_for, sentence, usage
+from jobs.management.output import Output
+
+ASK_FOR_THE_NUMBER_FROM = 1_000
+"""Above this a person types the number instead of ``y``: a filter that was wrong shows in it."""
+SAMPLE = 10
+
+
+class Progress(Protocol):
+    """What ``jobs.api`` yields while it works through a filter."""
+
+    @property
+    def total(self) -> int: ...
+    @property
+    def done(self) -> int: ...
+    @property
+    def failed(self) -> Mapping[str, SchedulerError]: ...
+
+
+@dataclass
+class Outcome:
+    """What became of each id, in the order given."""
+
+    done: dict[str, dict[str, Any]] = field(default_factory=dict)
+    failed: dict[str, SchedulerError] = field(default_factory=dict)
+
+    @property
+    def exit(self) -> Exit:
+        if not self.failed:
+            return Exit.OK
+        codes = {exit_for(error) for error in self.failed.values()}
+        return codes.pop() if not self.done and len(codes) == 1 else Exit.PARTLY
+
+
+def for_each(output: Output, ids: Iterable[str], act: Callable[[str], dict[str, Any]], *, doing: str) -> Outcome:
+    """Carries out ``act`` on each id and goes on after a refusal. ``act`` answers what it made of the job, as JSON."""
+    ids = list(dict.fromkeys(ids))
+    outcome = Outcome()
+    with output.progress(doing, len(ids)) as step:
+        for number, id in enumerate(ids, 1):
+            try:
+                outcome.done[id] = act(id)
+            except SchedulerError as error:
+                if len(ids) == 1:
+                    raise
+                outcome.failed[id] = error
+                if exit_for(error) is Exit.UNREACHABLE:
+                    # The rest would each wait for a server that is not there.
+                    outcome.failed.update(dict.fromkeys(ids[number:], error))
+                    break
+            step(number)
+    return outcome
+
+
+def report(output: Output, ids: Iterable[str], outcome: Outcome, show: Callable[[str, dict[str, Any]], None]) -> None:
+    """One object for one id, ``{"items": […]}`` for several; then ends the command if something failed."""
+    ids = list(dict.fromkeys(ids))
+    if output.as_json:
+        items = [
+            outcome.done[id] if id in outcome.done else {"id": id, "error": error_dict(outcome.failed[id])}
+            for id in ids
+        ]
+        output.document(items[0] if len(ids) == 1 else {"items": items})
+    else:
+        for id in ids:
+            if id in outcome.done:
+                show(id, outcome.done[id])
+            else:
+                error = outcome.failed[id]
+                output.note(f"{id}: {sentence(str(error))} {error.fix}".rstrip())
+    if outcome.failed:
+        raise CommandFailed(
+            f"{len(outcome.failed)} of {len(ids)} jobs were left as they are",
+            exit=outcome.exit,
+            code="partly_done" if outcome.done else "nothing_done",
+            fix="The reason stands beside each id.",
+        )
+
+
+def act_on(output: Output, ids: Iterable[str], verb: Callable[[str], Job], doing: str) -> None:
+    """A verb that answers the job as it is afterwards."""
+    jobs: dict[str, Job] = {}
+
+    def act(id: str) -> dict[str, Any]:
+        jobs[id] = verb(id)
+        return jobs[id].as_dict()
+
+    outcome = for_each(output, ids, act, doing=doing)
+    report(output, ids, outcome, lambda id, _: output.line(f"{id}\t{state_word(jobs[id])}"))
+
+
+def remove(output: Output, ids: Iterable[str], did: str, *, check: Callable[[str], object] = lambda id: None) -> None:
+    """Removes ended jobs for good; ``did`` is the word for it in the answer. ``check`` may refuse an id by raising."""
+
+    def act(id: str) -> dict[str, Any]:
+        check(id)
+        api.discard(id)
+        return {"id": id, did: True}
+
+    outcome = for_each(output, ids, act, doing=did)
+    report(output, ids, outcome, lambda id, _: output.line(f"{id}\t{did}"))
+
+
+def dry_run(output: Output, filter: JobFilter, verb: str) -> None:
+    """How many jobs it would be, and the first of them. Changes nothing."""
+    count = api.count_matching(filter)
+    sample = api.list_jobs(filter, limit=SAMPLE).items if count else []
+    if output.as_json:
+        output.document({"dry_run": True, "count": count, "sample": [job.as_dict() for job in sample]})
+        return
+    output.line(f"Would {verb} {_jobs(count)}{': the newest are' if count > len(sample) else '.'}")
+    if sample:
+        output.table(DEAD, sample)
+
+
+def confirm(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> None:
+    """Asks the person at the terminal before many jobs change. In a script the answer is ``--yes`` or a refusal."""
+    if yes:
+        return
+    if not output.can_ask:
+        raise usage(
+            f"'{verb} --all' changes every matching job and nobody is here to confirm it.",
+            fix="Look with --dry-run first, then give --yes.",
+        )
+    count = api.count_matching(filter)
+    if count == 0:
+        return
+    question = f"{verb.capitalize()} {_jobs(count)}?"
+    if count > ASK_FOR_THE_NUMBER_FROM:
+        agreed = output.ask(f"{question} Type the number to confirm:").replace(",", "") == str(count)
+    else:
+        agreed = output.ask(f"{question} [y/N]").lower() in {"y", "yes"}
+    if not agreed:
+        raise CommandFailed("Nothing was changed", exit=Exit.FAILED, code="not_confirmed")
+
+
+def work_through(output: Output, steps: Iterable[Progress], *, doing: str, did: str) -> None:
+    """Runs a bulk operation to its end and shows what became of it, also when it is cut short."""
+    state: Progress | None = None
+    ending: CommandFailed | None = None
+    try:
+        with output.progress(doing, None) as step:
+            for state in steps:
+                step(state.done + len(state.failed), total=state.total)
+    except SchedulerError as error:
+        ending = CommandFailed.of(error)
+    except KeyboardInterrupt:
+        ending = CommandFailed("Interrupted", exit=Exit.INTERRUPTED, code="interrupted")
+    if state is None:
+        if ending:
+            raise ending
+        _show_bulk(output, 0, 0, {}, did)
+        return
+    _show_bulk(output, state.total, state.done, state.failed, did)
+    if ending:
+        ending.exit = Exit.PARTLY if state.done and ending.exit is not Exit.INTERRUPTED else ending.exit
+        ending.fix = f"{_jobs(state.done)} of {state.total:,} done, the rest is as it was: run it again. {ending.fix}"
+        raise ending
+    if state.failed:
+        raise CommandFailed(
+            f"{_jobs(len(state.failed))} of {state.total:,} left as they are",
+            exit=Outcome({"": {}} if state.done else {}, dict(state.failed)).exit,
+            code="partly_done" if state.done else "nothing_done",
+            fix="The reason stands beside each id.",
+        )
+
+
+def _show_bulk(output: Output, total: int, done: int, failed: Mapping[str, SchedulerError], did: str) -> None:
+    if output.as_json:
+        errors = [{"id": id, "error": error_dict(error)} for id, error in failed.items()]
+        output.document({"count": total, "done": done, "failed": len(failed), "errors": errors})
+        return
+    for id, error in failed.items():
+        output.note(f"{id}: {sentence(str(error))} {error.fix}".rstrip())
+    output.line(f"{did} {_jobs(done)}." if done == total else f"{did} {done:,} of {_jobs(total)}.")
+
+
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count:,} jobs"
