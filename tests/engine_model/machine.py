@@ -1,0 +1,379 @@
+"""The engine and the model side by side, on a real server, under a clock that goes where Hypothesis sends it.
+
+After each rule the whole namespace is read raw: every job must be where the model says, with the numbers that the model
+says, and every index must be what a rebuild from the bytes gives (K16).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from jobs.conf import Settings
+from jobs.core.job import JobSpec, LeasedJob, Route, Unique
+from jobs.engine import Completion, Engine, Failure
+from jobs.exceptions import DuplicateJob, JobNotFound, WrongState
+from jobs.store.connection import Store
+from tests.engine_model.model import Model
+from tests.faults.structure import Structure, read_structure
+from tests.support.clock import ManualClock
+
+POOLS = ("alpha", "beta")
+TYPES = ("mail", "report")
+WORKERS = ("one", "two", "three")
+CALLER_IDS = ("order:1", "order:2", "{weird} id")
+UNIQUE_KEYS = ("k1", "k2")
+LEASE_MS = 10_000
+RETENTION_MS = 300_000
+
+namespaces = itertools.count()
+pools, types, workers = st.sampled_from(POOLS), st.sampled_from(TYPES), st.sampled_from(WORKERS)
+priorities = st.sampled_from((-100, 0, 0, 0, 7, 100))
+delays = st.sampled_from((0, 0, 0, 1, 5_000, 60_000))
+crash_budgets = st.sampled_from((1, 2, 3))
+picks = st.integers(0, 1_000_000)
+
+
+class Holding:
+    """A lease as its worker remembers it, for as long as the machine runs: it may be long lost."""
+
+    def __init__(self, job: LeasedJob, worker: str) -> None:
+        self.id, self.token, self.type, self.route, self.worker = job.id, job.token, job.type, job.route, worker
+        self.pool = job.route.pool
+
+
+class EngineMachine(RuleBasedStateMachine):
+    """Each rule calls a verb of the engine and its twin of the model, and compares the answers."""
+
+    url: str  # set by whoever makes the class
+    restart: Callable[[], None] | None = None  # kills and starts the server; None: it may not be restarted
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.namespace = f"model{next(namespaces)}"
+        self.clock = ManualClock()
+        self.store = Store(self.url, namespace=self.namespace)
+        settings = Settings(lease_seconds=LEASE_MS / 1000, retention_seconds=RETENTION_MS / 1000, attempts_kept=5)
+        self.engine = Engine(self.store, settings, self.clock)
+        self.model = Model(self.clock.now_ms(), lease_ms=LEASE_MS, retention_ms=RETENTION_MS)
+        self.held: list[Holding] = []
+        self.tokens = itertools.count()
+        self.last_lease: dict[tuple[str, str], str] = {}
+        self.worker_ms = 0  # the recoverer's own monotonic clock
+        self.recovered_at: dict[str, int] = {}
+
+    def teardown(self) -> None:
+        client = self.store.client
+        if keys := list(client.scan_iter(match=f"{self.namespace}:*", count=1000)):
+            client.unlink(*keys)
+        self.store.close()
+
+    @initialize()
+    def create_pools(self) -> None:
+        for pool in POOLS:
+            self.engine.topology.ensure(pool)
+
+    def route(self, pool: str) -> Route:
+        return self.engine.topology.route_for(pool)
+
+    # --- producers ----------------------------------------------------------------------------------------------
+
+    @rule(
+        pool=pools,
+        type=types,
+        priority=priorities,
+        delay_ms=delays,
+        max_crashes=crash_budgets,
+        count=st.sampled_from((1, 1, 2, 5)),
+    )
+    def enqueue(self, pool: str, type: str, priority: int, delay_ms: int, max_crashes: int, count: int) -> None:
+        facts: dict[str, Any] = dict(
+            pool=pool, type=type, priority=priority, delay_ms=delay_ms, max_crashes=max_crashes
+        )
+        created = self.engine.jobs.enqueue(JobSpec(**facts), [b"{}"] * count)
+        state = self.model.enqueue([job.id for job in created], **facts)
+        assert [job.state for job in created] == [state] * count
+
+    @rule(job_id=st.sampled_from(CALLER_IDS), pool=pools, priority=priorities, delay_ms=delays)
+    def enqueue_under_an_id(self, job_id: str, pool: str, priority: int, delay_ms: int) -> None:
+        facts: dict[str, Any] = dict(pool=pool, type="mail", priority=priority, delay_ms=delay_ms, max_crashes=2)
+        if job_id in self.model.jobs:
+            try:
+                self.engine.jobs.enqueue(JobSpec(id=job_id, **facts), [b"{}"])
+            except DuplicateJob as error:
+                assert error.job_id == job_id
+            else:
+                raise AssertionError(f"{job_id} was created twice")
+        else:
+            (created,) = self.engine.jobs.enqueue(JobSpec(id=job_id, **facts), [b"{}"])
+            assert created.state == self.model.enqueue([job_id], **facts)
+
+    @rule(
+        key=st.sampled_from(UNIQUE_KEYS),
+        pool=pools,
+        type=types,
+        until=st.sampled_from(("finished", "started", 30.0)),
+        on_duplicate=st.sampled_from(("return", "raise", "replace")),
+        delay_ms=delays,
+    )
+    def enqueue_unique(
+        self, key: str, pool: str, type: str, until: str | float, on_duplicate: str, delay_ms: int
+    ) -> None:
+        facts: dict[str, Any] = dict(pool=pool, type=type, priority=0, delay_ms=delay_ms, max_crashes=2)
+        spec = JobSpec(unique=Unique(key=key, until=until, on_duplicate=on_duplicate), **facts)
+        in_the_way = self.model.claim_unique(type, key, on_duplicate)
+        try:
+            (created,) = self.engine.jobs.enqueue(spec, [b"{}"])
+        except DuplicateJob as error:
+            assert on_duplicate == "raise"
+            assert in_the_way is not None
+            assert error.job_id == in_the_way.id
+            return
+        assert created.existing == (in_the_way is not None), f"existing: {created}, the model has {in_the_way}"
+        if in_the_way is not None:
+            assert created.id == in_the_way.id
+            return
+        self.model.enqueue([created.id], unique=(key, until), **facts)
+        self.model.unique[type, key] = created.id
+
+    # --- workers ------------------------------------------------------------------------------------------------
+
+    @rule(pool=pools)
+    def promote(self, pool: str) -> None:
+        assert self.engine.leases.promote(self.route(pool)).promoted == self.model.promote(pool)
+
+    @rule(pool=pools, worker=workers, limit=st.sampled_from((1, 2, 10)))
+    def lease(self, pool: str, worker: str, limit: int) -> None:
+        token = f"token{next(self.tokens)}"
+        self.last_lease[pool, worker] = token
+        self._lease(pool, worker, token, limit)
+
+    @precondition(lambda self: self.last_lease)
+    @rule(pick=picks)
+    def lease_again_with_the_same_token(self, pick: int) -> None:
+        (pool, worker), token = self._nth(sorted(self.last_lease.items()), pick)
+        self._lease(pool, worker, token, 10)
+
+    def _lease(self, pool: str, worker: str, token: str, limit: int) -> None:
+        reply = self.engine.leases.lease(self.route(pool), worker=worker, token=token, limit=limit, lease_ms=LEASE_MS)
+        expected = self.model.lease(pool, worker=worker, token=token, limit=limit)
+        assert [(job.id, job.attempt, job.fencing_token, job.errors, job.crashes) for job in reply.jobs] == [
+            (job.id, job.attempt, job.fence, job.errors, job.crashes) for job in expected
+        ]
+        assert all(job.token == token for job in reply.jobs)
+        assert reply.now == self.model.pool(pool).now
+        known = {(holding.id, holding.token) for holding in self.held}
+        self.held += [Holding(job, worker) for job in reply.jobs if (job.id, job.token) not in known]
+
+    @precondition(lambda self: self.held)
+    @rule(pick=picks)
+    def start(self, pick: int) -> None:
+        held = self._holding(pick)
+        self.engine.leases.start(held.route, [(held.id, held.token, self.clock.now_ms())])
+        self.model.start(held.id, held.token)
+
+    @precondition(lambda self: self.held)
+    @rule(pick=picks)
+    def renew_all_of_a_worker(self, pick: int) -> None:
+        chosen = self._holding(pick)
+        leases = [held for held in self.held if held.worker == chosen.worker and held.pool == chosen.pool][-50:]
+        reply = self.engine.leases.renew(chosen.route, [(held.id, held.token) for held in leases], LEASE_MS)
+        expected = [(held.id, self.model.renew(held.pool, held.id, held.token)) for held in leases]
+        assert reply.lost == [job_id for job_id, answer in expected if answer == "lost"]
+        assert reply.ended == [job_id for job_id, answer in expected if answer == "ended"]
+        assert reply.cancelled == [job_id for job_id, answer in expected if answer == "cancel"]
+
+    @precondition(lambda self: self.held)
+    @rule(pick=picks, result=st.sampled_from((None, b'{"ok": true}')), ttl_ms=st.sampled_from((None, None, 1_000)))
+    def complete(self, pick: int, result: bytes | None, ttl_ms: int | None) -> None:
+        held = self._holding(pick)
+        completion = Completion(held.id, held.token, held.type, self.clock.now_ms(), result, ttl_ms)
+        answer = self.engine.leases.complete(held.route, [completion])
+        assert answer == [self.model.complete(held.pool, held.id, held.token, ttl_ms=ttl_ms)]
+
+    @precondition(lambda self: self.held)
+    @rule(
+        pick=picks,
+        outcome=st.sampled_from(("retry", "retry", "dead", "snooze", "cancelled")),
+        delay_ms=st.sampled_from((0, 1, 5_000)),
+    )
+    def fail(self, pick: int, outcome: Any, delay_ms: int) -> None:
+        held = self._holding(pick)
+        job = self.model.jobs.get(held.id)
+        priority = job.priority if job else 0
+        failure = Failure(held.id, held.token, held.type, self.clock.now_ms(), outcome, delay_ms, priority, b"{}")
+        answer = self.engine.leases.fail(held.route, [failure])
+        assert answer == [self.model.fail(held.pool, held.id, held.token, outcome, delay_ms)]
+
+    @precondition(lambda self: self.held)
+    @rule(pick=picks, charged=st.booleans())
+    def release(self, pick: int, charged: bool) -> None:
+        held = self._holding(pick)
+        answer = self.engine.leases.release(held.route, [(held.id, held.token)], charged=charged)
+        assert answer == [self.model.release(held.pool, held.id, held.token, charged=charged)]
+
+    @precondition(lambda self: self.held)
+    @rule(pick=picks)
+    def crash(self, pick: int) -> None:
+        held = self._holding(pick)
+        marks = [(held.id, held.token, self.clock.now_ms())]
+        answer = self.engine.leases.crash(held.route, marks, reason="worker died: killed by SIGKILL (9)")
+        assert answer == [self.model.crash(held.pool, held.id, held.token)]
+
+    @precondition(lambda self: self.held)
+    @rule(pick=picks)
+    def park(self, pick: int) -> None:
+        held = self._holding(pick)
+        answer = self.engine.leases.park(held.route, [(held.id, held.token, held.type)])
+        assert answer == [self.model.park(held.pool, held.id, held.token)]
+
+    @rule(pool=pools, type=types)
+    def unpark(self, pool: str, type: str) -> None:
+        assert self.engine.leases.unpark(self.route(pool), [type]) == self.model.unpark(pool, type)
+
+    @rule(pool=pools)
+    def recover(self, pool: str) -> None:
+        last = self.recovered_at.get(pool)
+        elapsed_ms = None if last is None else self.worker_ms - last
+        self.recovered_at[pool] = self.worker_ms
+        reply = self.engine.leases.recover(self.route(pool), limit=1000, elapsed_ms=elapsed_ms)
+        answer = (reply.recovered, reply.released, reply.buried, reply.held)
+        assert answer == self.model.recover(pool, elapsed_ms)
+
+    # --- people -------------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=picks)
+    def cancel(self, pick: int) -> None:
+        self._decide(pick, self.engine.jobs.cancel, self.model.cancel)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=picks)
+    def run_now(self, pick: int) -> None:
+        self._decide(pick, self.engine.jobs.run_now, self.model.run_now)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=picks)
+    def resubmit(self, pick: int) -> None:
+        self._decide(pick, self.engine.jobs.resubmit, self.model.resubmit)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=picks)
+    def discard(self, pick: int) -> None:
+        self._decide(pick, self.engine.jobs.discard, self.model.discard)
+
+    def _decide(self, pick: int, verb: Callable[[str], Any], twin: Callable[[str], str]) -> None:
+        """A verb on one job: its new state, or the state that it was refused for, must be the model's."""
+        job_id = self._nth(sorted(self.model.jobs), pick)
+        expected = twin(job_id)
+        try:
+            job = verb(job_id)
+        except WrongState as error:
+            # A job that was never touched has no record yet: discard calls all its states "waiting".
+            same = expected == f"!{error.state}"
+            assert same or (error.state == "waiting" and expected in {"!ready", "!scheduled"}), (error.state, expected)
+        except DuplicateJob:
+            assert expected == "!duplicate"
+        else:
+            assert expected == (job.state if job is not None else "gone")
+
+    @rule(job_id=st.sampled_from(("nobody", *CALLER_IDS)))
+    def ask_for_a_job(self, job_id: str) -> None:
+        try:
+            state = self.engine.jobs.get(job_id).state
+        except JobNotFound:
+            assert job_id not in self.model.jobs
+        else:
+            assert state == self.model.jobs[job_id].state
+
+    @rule(pool=pools, seconds=st.sampled_from((None, None, 5)))
+    def pause(self, pool: str, seconds: int | None) -> None:
+        until = None if seconds is None else self.clock.now_ms() + seconds * 1000
+        moment = None if until is None else datetime.fromtimestamp(until / 1000, UTC)
+        self.engine.pools.pause(pool, by="machine", until=moment)
+        self.model.pause(pool, until)
+
+    @rule(pool=pools)
+    def resume(self, pool: str) -> None:
+        self.engine.pools.resume(pool)
+        self.model.resume(pool)
+
+    @rule(pool=pools)
+    def prune(self, pool: str) -> None:
+        assert self.engine.leases.prune(self.route(pool)) == self.model.prune(pool)
+
+    # --- the world ------------------------------------------------------------------------------------------------
+
+    @rule(seconds=st.sampled_from((0.001, 1, 4, 5, 10, 11, 60)))
+    def time_passes(self, seconds: float) -> None:
+        self.worker_ms += round(seconds * 1000)
+        self.model.clock_ms = self.clock.advance(seconds)
+
+    @rule(seconds=st.sampled_from((-3600, -11, -1, 15, 120, 86_400)))
+    def the_clock_jumps(self, seconds: float) -> None:
+        """The server's clock is set; nobody's monotonic clock moves."""
+        self.model.clock_ms = self.clock.advance(seconds)
+
+    @rule()
+    def the_script_cache_is_lost(self) -> None:
+        self.store.client.script_flush()
+
+    @precondition(lambda self: self.restart is not None)
+    @rule(sure=st.integers(0, 9))
+    def the_server_dies_and_comes_back(self, sure: int) -> None:
+        if sure == 0 and self.restart is not None:
+            self.restart()
+
+    # --- agreement ------------------------------------------------------------------------------------------------
+
+    @invariant()
+    def both_agree(self) -> None:
+        structure = read_structure(self.store.client, self.namespace)
+        assert structure.problems == [], "\n".join(structure.problems)
+        assert structure.jobs.keys() == self.model.jobs.keys()
+        for job_id, expected in self.model.jobs.items():
+            self._compare(job_id, structure)
+            assert structure.jobs[job_id].route.pool == expected.pool
+        counted = {name: total for name, total in structure.counters.items() if total}
+        assert counted == +self.model.counters
+        strangers = structure.holders["ids"].keys() - self.model.jobs.keys()
+        assert not strangers, f"ids that are held for nobody: {strangers}"
+
+    def _compare(self, job_id: str, structure: Structure) -> None:
+        stored, expected = structure.jobs[job_id], self.model.jobs[job_id]
+        seen: dict[str, Any] = {"state": stored.state, "parked": stored.parked}
+        wanted: dict[str, Any] = {"state": expected.state, "parked": expected.parked}
+        if stored.state == "leased":
+            seen["deadline"], wanted["deadline"] = stored.score, expected.deadline
+        if stored.state in {"scheduled", "retry_wait"}:
+            seen["due"], wanted["due"] = int(stored.score), expected.run_at
+        if record := stored.record:
+            for name in ("attempt", "errors", "crashes", "fence", "lost", "resubmissions", "token"):
+                seen[name], wanted[name] = getattr(record, name), getattr(expected, name)
+            seen["cancel"], wanted["cancel"] = bool(record.cancel), expected.cancel
+        else:
+            untouched = replace(expected, attempt=0, errors=0, crashes=0, fence=0, token="", cancel=False)
+            assert untouched == expected, f"{job_id} has no record, but is {expected}"
+        assert seen == wanted, f"{job_id}: stored {seen}, the model says {wanted}"
+
+    def _holding(self, pick: int) -> Holding:
+        """Mostly a recent lease, now and then an old one that is probably lost."""
+        recent = self.held[-8:]
+        return self._nth(self.held if pick % 4 == 0 else recent, pick // 4)
+
+    @staticmethod
+    def _nth(items: Any, pick: int) -> Any:
+        return items[pick % len(items)]
+
+
+def machine_on(url: str, *, restart: Callable[[], None] | None = None) -> type[EngineMachine]:
+    """The machine for one server."""
+    return type("EngineMachine", (EngineMachine,), {"url": url, "restart": staticmethod(restart) if restart else None})
+
+

@@ -1,0 +1,373 @@
+"""What the engine should do, written as a dictionary of jobs: no Redis, no scripts, no batches.
+
+Every verb of the engine has its twin here, which answers what the engine must answer. Times are milliseconds. The model
+knows the rules of the design and nothing of how they are kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+LOST_LIMIT = 10
+"""Leases in a row that end unused before the job itself is taken for the cause."""
+
+WAITING_LINES = ("scheduled", "retry_wait")
+TERMINAL = frozenset({"succeeded", "dead", "cancelled"})
+
+
+@dataclass
+class ModelJob:
+    """One job, and everything about it that a reader can see."""
+
+    id: str
+    pool: str
+    type: str
+    priority: int
+    state: str
+    run_at: int
+    created_at: int
+    max_crashes: int
+    place: int = 0  # order of arrival in the ready line
+    attempt: int = 0
+    errors: int = 0
+    crashes: int = 0
+    fence: int = 0
+    lost: int = 0
+    resubmissions: int = 0
+    cancel: bool = False
+    parked: bool = False
+    started: bool = False
+    token: str = ""
+    deadline: int = 0
+    ended_at: int = 0
+    unique: tuple[str, str | float] | None = None  # key, until
+    forget_at: int | None = None
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Place in the ready line: higher priorities first, then the order of arrival."""
+        return (-self.priority, self.place)
+
+
+@dataclass
+class ModelPool:
+    """What the server remembers of a pool beside its jobs."""
+
+    now: int = 0  # high-water mark: the time of the last change
+    arrivals: int = 0
+    paused: bool = False
+    paused_until: int | None = None
+    grants: dict[str, tuple[str, list[str]]] = field(default_factory=dict)  # worker → its last token and jobs
+    recovered_at: int = 0
+    hold_until: int = 0
+
+
+class Model:
+    """All jobs of all pools. ``clock_ms`` is what the engine's clock says; a pool's time never goes back."""
+
+    def __init__(self, clock_ms: int, *, lease_ms: int, retention_ms: int) -> None:
+        self.clock_ms = clock_ms
+        self.lease_ms = lease_ms
+        self.retention_ms = retention_ms
+        self.jobs: dict[str, ModelJob] = {}
+        self.pools: dict[str, ModelPool] = {}
+        self.unique: dict[tuple[str, str], str] = {}  # type and key → the job that claimed it last
+        self.counters: Counter[str] = Counter()
+
+    def pool(self, name: str) -> ModelPool:
+        return self.pools.setdefault(name, ModelPool())
+
+    def now(self, pool: str) -> int:
+        """The time of a change in this pool."""
+        kept = self.pool(pool)
+        kept.now = max(kept.now, self.clock_ms)
+        return kept.now
+
+    # --- producers ----------------------------------------------------------------------------------------------
+
+    def enqueue(
+        self, ids: list[str], *, pool: str, type: str, priority: int, delay_ms: int, max_crashes: int, **facts: Any
+    ) -> str:
+        """Creates the jobs; the state that they are in."""
+        now = self.now(pool)
+        due = now + delay_ms
+        state = "ready" if due <= now else "scheduled"
+        for job_id in ids:
+            job = ModelJob(job_id, pool, type, priority, state, due, now, max_crashes, **facts)
+            if state == "ready":
+                job.place = self._arrive(pool)
+            self.jobs[job_id] = job
+        self.counters[f"enqueued:{type}"] += len(ids)
+        return state
+
+    def unique_holder(self, type: str, key: str) -> ModelJob | None:
+        """The job that holds the key now."""
+        job = self.jobs.get(self.unique.get((type, key), ""))
+        return job if job is not None and self._holds_key(job) else None
+
+    def claim_unique(self, type: str, key: str, on_duplicate: str) -> ModelJob | None:
+        """Makes way for a new holder; the job that stays in its way, if one does."""
+        holder = self.unique_holder(type, key)
+        if holder is None:
+            return None
+        if on_duplicate != "replace" or holder.state == "leased":
+            return holder
+        if holder.state not in TERMINAL:
+            self.cancel(holder.id)
+        return None
+
+    def _holds_key(self, job: ModelJob) -> bool:
+        assert job.unique is not None
+        until = job.unique[1]
+        if until == "started":
+            return job.state not in TERMINAL and job.attempt == 0
+        if until == "finished":
+            return job.state not in TERMINAL
+        return self.clock_ms < job.created_at + float(until) * 1000
+
+    # --- workers ------------------------------------------------------------------------------------------------
+
+    def promote(self, pool: str) -> int:
+        """Makes due jobs ready, in order of their due time, priority and id."""
+        now = self.now(pool)
+        promoted = 0
+        for line in WAITING_LINES:
+            due = [job for job in self._in(pool, line) if job.run_at <= now]
+            for job in sorted(due, key=lambda job: (job.run_at, -job.priority, job.id)):
+                job.state, job.place = "ready", self._arrive(pool)
+                promoted += 1
+        return promoted
+
+    def lease(self, pool: str, *, worker: str, token: str, limit: int) -> list[ModelJob]:
+        """Gives the worker the first jobs in line; the same token again finds the same jobs."""
+        kept = self.pool(pool)
+        now = self.now(pool)
+        last = kept.grants.get(worker)
+        if last and last[0] == token:
+            granted = (self.jobs.get(job_id) for job_id in last[1])
+            return [job for job in granted if job and job.state == "leased" and job.token == token]
+        self.promote(pool)
+        if kept.paused and (kept.paused_until is None or now < kept.paused_until):
+            return []
+        line = sorted((job for job in self._in(pool, "ready") if not job.parked), key=lambda job: job.order)
+        for job in line[:limit]:
+            job.state, job.token, job.deadline = "leased", token, now + self.lease_ms
+            job.attempt += 1
+            job.fence += 1
+            job.started = False
+        if line[:limit]:
+            kept.grants[worker] = (token, [job.id for job in line[:limit]])
+        return line[:limit]
+
+    def start(self, job_id: str, token: str) -> None:
+        if job := self._held(job_id, token):
+            job.started, job.lost = True, 0
+
+    def renew(self, pool: str, job_id: str, token: str) -> str:
+        """held, cancel (held, but asked to stop), ended (under this token) or lost."""
+        now = self.now(pool)
+        job = self.jobs.get(job_id)
+        if job is None or job.token != token or job.state == "ready":
+            return "lost"
+        if job.state != "leased":
+            return "ended"
+        job.deadline = now + self.lease_ms
+        return "cancel" if job.cancel else "held"
+
+    def complete(self, pool: str, job_id: str, token: str, *, ttl_ms: int | None = None) -> str:
+        now = self.now(pool)
+        job = self.jobs.get(job_id)
+        if job is None or job.token != token:
+            return "lost"
+        if job.state == "leased":
+            job.lost, job.started = 0, True
+            if job.cancel:
+                self._end(job, "cancelled", now)
+                return "cancelled"
+            self._end(job, "succeeded", now)
+            if ttl_ms is not None:
+                job.forget_at = now + ttl_ms
+            return "ok"
+        return {"succeeded": "ok", "cancelled": "cancelled"}.get(job.state, "lost")
+
+    def fail(self, pool: str, job_id: str, token: str, outcome: str, delay_ms: int) -> str:
+        now = self.now(pool)
+        job = self.jobs.get(job_id)
+        if job is None or job.token != token or job.state == "ready":
+            return "lost"
+        if job.state != "leased":
+            return job.state
+        job.lost = 0
+        if job.cancel or outcome == "cancelled":
+            self._end(job, "cancelled", now)
+        elif outcome == "snooze":
+            job.state, job.run_at, job.attempt = "scheduled", now + delay_ms, job.attempt - 1
+        else:
+            job.errors += 1
+            self.counters[f"failed:{job.type}"] += 1
+            if outcome == "retry":
+                job.state, job.run_at = "retry_wait", now + delay_ms
+                self.counters[f"retried:{job.type}"] += 1
+            else:
+                self._end(job, "dead", now)
+        return job.state
+
+    def release(self, pool: str, job_id: str, token: str, *, charged: bool) -> str:
+        now = self.now(pool)
+        job = self._held(job_id, token)
+        if job is None:
+            return "lost"
+        if not charged:
+            job.attempt -= 1
+        return self._hand_back(job, now)
+
+    def crash(self, pool: str, job_id: str, token: str) -> str:
+        now = self.now(pool)
+        job = self._held(job_id, token)
+        return "lost" if job is None else self._charge_crash(job, now)
+
+    def park(self, pool: str, job_id: str, token: str) -> str:
+        now = self.now(pool)
+        job = self._held(job_id, token)
+        if job is None:
+            return "lost"
+        job.attempt -= 1
+        if not job.cancel:
+            job.parked = True
+        return self._hand_back(job, now)
+
+    def unpark(self, pool: str, type: str) -> int:
+        parked = [job for job in self._in(pool, "ready") if job.parked and job.type == type]
+        for job in parked:
+            job.parked = False
+        return len(parked)
+
+    def recover(self, pool: str, elapsed_ms: int | None) -> tuple[int, int, int, bool]:
+        """How many were charged a crash, handed back, buried; and whether a clock jump held everything back."""
+        kept = self.pool(pool)
+        now = self.now(pool)
+        if elapsed_ms is not None and kept.recovered_at and now - kept.recovered_at > elapsed_ms + self.lease_ms:
+            kept.hold_until = now + self.lease_ms
+        kept.recovered_at = now
+        if now < kept.hold_until:
+            return 0, 0, 0, True
+        charged = handed_back = buried = 0
+        for job in self._in(pool, "leased"):
+            if job.deadline > now:
+                continue
+            if not job.started and job.lost + 1 < LOST_LIMIT:
+                job.lost += 1
+                job.attempt -= 1
+                self._hand_back(job, now)
+                handed_back += 1
+            else:
+                charged += 1
+                buried += self._charge_crash(job, now) == "dead"
+        return charged, handed_back, buried, False
+
+    # --- people -------------------------------------------------------------------------------------------------
+
+    def cancel(self, job_id: str) -> str:
+        """The state that the job is in afterwards; the state that forbids it with a ``!`` in front."""
+        job = self.jobs[job_id]
+        if job.state in TERMINAL:
+            return f"!{job.state}"
+        now = self.now(job.pool)
+        if job.state == "leased":
+            job.cancel = True
+        else:
+            job.parked = False
+            self._end(job, "cancelled", now)
+        return job.state
+
+    def run_now(self, job_id: str) -> str:
+        job = self.jobs[job_id]
+        if job.state not in WAITING_LINES:
+            return f"!{job.state}"
+        self.now(job.pool)
+        job.state, job.place = "ready", self._arrive(job.pool)
+        return job.state
+
+    def resubmit(self, job_id: str) -> str:
+        job = self.jobs[job_id]
+        if job.state in {"dead", "cancelled"} and job.unique is not None:
+            key = (job.type, job.unique[0])
+            if (holder := self.unique_holder(*key)) is not None and holder.id != job.id:
+                return "!duplicate"
+            self.unique[key] = job.id
+        self.now(job.pool)
+        if job.state not in {"dead", "cancelled"}:
+            return f"!{job.state}"
+        job.state, job.place = "ready", self._arrive(job.pool)
+        job.attempt = job.errors = job.crashes = job.lost = 0
+        job.cancel = job.started = False
+        job.token = ""
+        job.resubmissions += 1
+        self.counters[f"resubmitted:{job.type}"] += 1
+        return "ready"
+
+    def discard(self, job_id: str) -> str:
+        job = self.jobs[job_id]
+        if job.state not in TERMINAL:
+            return f"!{job.state}"
+        del self.jobs[job_id]
+        return "gone"
+
+    def pause(self, pool: str, until: int | None) -> None:
+        kept = self.pool(pool)
+        kept.paused, kept.paused_until = True, until
+
+    def resume(self, pool: str) -> None:
+        self.pool(pool).paused = False
+
+    def prune(self, pool: str) -> int:
+        """Forgets what ended long enough ago; dead jobs stay."""
+        now = self.now(pool)
+        over = [
+            job.id
+            for job in self.jobs.values()
+            if job.pool == pool
+            and job.state in {"succeeded", "cancelled"}
+            and (job.forget_at if job.forget_at is not None else job.ended_at + self.retention_ms) <= now
+        ]
+        for job_id in over:
+            del self.jobs[job_id]
+        return len(over)
+
+    # --- what they share ------------------------------------------------------------------------------------------
+
+    def _in(self, pool: str, state: str) -> list[ModelJob]:
+        return [job for job in self.jobs.values() if job.pool == pool and job.state == state]
+
+    def _held(self, job_id: str, token: str) -> ModelJob | None:
+        job = self.jobs.get(job_id)
+        return job if job is not None and job.state == "leased" and job.token == token else None
+
+    def _arrive(self, pool: str) -> int:
+        kept = self.pool(pool)
+        kept.arrivals += 1
+        return kept.arrivals
+
+    def _hand_back(self, job: ModelJob, now: int) -> str:
+        """Back to its old place in line; a job that was asked to stop ends instead."""
+        job.started = False
+        if job.cancel:
+            self._end(job, "cancelled", now)
+        else:
+            job.state = "ready"
+        return job.state
+
+    def _charge_crash(self, job: ModelJob, now: int) -> str:
+        job.crashes += 1
+        job.lost = 0
+        self.counters[f"crashed:{job.type}"] += 1
+        if not job.cancel and job.crashes >= job.max_crashes:
+            self._end(job, "dead", now)
+            return job.state
+        return self._hand_back(job, now)
+
+    def _end(self, job: ModelJob, state: str, now: int) -> None:
+        job.state, job.ended_at = state, now
+        self.counters[f"{state}:{job.type}"] += 1

@@ -1,0 +1,39 @@
+"""Random lives of random jobs: the engine on a real server must agree with the plain model after every step.
+
+``--hypothesis-profile`` is not used: the number of examples comes from ``MODEL_EXAMPLES``, so that a nightly run can ask
+for many thousands and every run of the tests for a few hundred.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.engine_model.machine import machine_on
+from tests.support.valkey import Starter
+
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "250"))
+STEPS = 40
+
+
+@pytest.mark.slow
+def test_the_engine_agrees_with_the_model_after_every_step(make_valkey: Starter) -> None:
+    server = make_valkey(appendfsync="everysec")
+
+    def restart() -> None:
+        server.kill()
+        server.start()
+
+    run_state_machine_as_test(
+        machine_on(server.url, restart=restart),
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            print_blob=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
