@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypedDict, TypeVar
 
 from django.apps import apps
 from django.utils.module_loading import autodiscover_modules
@@ -29,6 +29,25 @@ from jobs.exceptions import OptionInvalid, UnknownJobType
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
+
+
+class JobOptions(TypedDict, total=False):
+    """What ``@job`` takes besides the name; defaults in ``JobType``."""
+
+    pool: str
+    priority: int  # −100…100, higher first
+    max_retries: int  # failures after which it is tried again
+    max_crashes: int  # deaths of its worker after which it is not
+    backoff: Backoff
+    timeout: float | timedelta | None  # seconds of one attempt
+    unique: UniqueBy | bool | str | Sequence[str] | Callable[..., str] | None
+    retry_on: type[BaseException] | Sequence[type[BaseException]]
+    dead_on: type[BaseException] | Sequence[type[BaseException]]
+    concurrency: int | None  # running at once, per concurrency_key
+    rate: str | None  # starts, per rate_key: "100/m"
+    durability: str
+    result_ttl: float | timedelta | None  # seconds; None = as long as the job is kept
+    redact: Sequence[str]  # arguments that people are not shown
 
 
 class UniqueBy:
@@ -95,7 +114,7 @@ class JobType(Generic[P, R]):
         _check_function(function)
         # First, since it copies the function's own attributes over: those below win.
         functools.update_wrapper(self, function)
-        self.name = _check_name(default_name(function) if name is None else name)
+        self.name = check_name(default_name(function) if name is None else name)
         self.function = function
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
         self.pool = options.check_pool("pool", pool)
@@ -284,7 +303,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,119}")
 _RATE = re.compile(r"[1-9][0-9]{0,8}/(s|m|h|d)")
 
 
-def _check_name(name: object) -> str:
+def check_name(name: object) -> str:
     if isinstance(name, str) and _NAME.fullmatch(name):
         return name
     raise OptionInvalid(
@@ -337,14 +356,20 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 
 def _same_function(one: Callable[..., Any], other: Callable[..., Any]) -> bool:
-    """Whether a module that was loaded again defines ``other`` where it had defined ``one``."""
-    if "<locals>" in one.__qualname__:
-        return one is other
-    return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
+    """Whether ``other`` is ``one``, or what the same lines of the same file made when they were run again."""
+    if one is other:
+        return True
+    # What a factory makes stands on the same lines each time, and yet each is a function of its own.
+    return "<locals>" not in one.__qualname__ and _lines(one) == _lines(other)
+
+
+def _lines(function: Callable[..., Any]) -> tuple[str, int]:
+    code = inspect.unwrap(function).__code__
+    return code.co_filename, code.co_firstlineno
 
 
 def _place(function: Callable[..., Any]) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
-__all__ = ["JobType", "Registry", "UniqueBy", "autodiscover", "default_name", "registry"]
+__all__ = ["JobOptions", "JobType", "Registry", "UniqueBy", "autodiscover", "default_name", "registry"]

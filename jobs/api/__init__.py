@@ -1,0 +1,125 @@
+"""Everything that other code may use: the rest of the project, the command line, the dashboard, and users.
+
+``from jobs import …`` gives the same names without importing any of it before it is needed.
+"""
+
+from jobs.api import pools, scheduler, stats, types, workers
+from jobs.api.bulk import (
+    BulkProgress,
+    acount_matching,
+    adiscard_matching,
+    aresubmit_matching,
+    count_matching,
+    discard_matching,
+    resubmit_matching,
+)
+from jobs.api.enqueue import EnqueueRequest, aenqueue, aenqueue_many, enqueue, enqueue_many
+from jobs.api.error_groups import ErrorGroup, aerror_groups, error_groups
+from jobs.api.handle import JobHandle
+from jobs.api.job_type import JobType, job
+from jobs.api.jobs import (
+    acancel,
+    adiscard,
+    adiscard_many,
+    aget_job,
+    aget_jobs,
+    alist_jobs,
+    aresubmit,
+    aresubmit_many,
+    aretry,
+    arun_now,
+    await_,
+    cancel,
+    discard,
+    discard_many,
+    get_job,
+    get_jobs,
+    list_jobs,
+    resubmit,
+    resubmit_many,
+    retry,
+    run_now,
+    wait,
+)
+from jobs.api.store import aserver, budget, server
+from jobs.core.context import Context, current_context
+from jobs.core.job import Job
+from jobs.core.retry import Cancelled, Dead, Exponential, Fixed, Linear, Retry, Snooze
+from jobs.engine import JobFilter, Page, Pool, PoolNotFound, Snapshot, Worker, WorkerNotFound
+from jobs.registry import UniqueBy, registry
+
+
+def job_types() -> dict[str, JobType[..., object]]:
+    """The job types registered in this process, by name."""
+    return registry.all()  # type: ignore[return-value]
+
+
+__all__ = [
+    "BulkProgress",
+    "Cancelled",
+    "Context",
+    "Dead",
+    "EnqueueRequest",
+    "ErrorGroup",
+    "Exponential",
+    "Fixed",
+    "Job",
+    "JobFilter",
+    "JobHandle",
+    "JobType",
+    "Linear",
+    "Page",
+    "Pool",
+    "PoolNotFound",
+    "Retry",
+    "Snapshot",
+    "Snooze",
+    "UniqueBy",
+    "Worker",
+    "WorkerNotFound",
+    "acancel",
+    "acount_matching",
+    "adiscard",
+    "adiscard_many",
+    "adiscard_matching",
+    "aenqueue",
+    "aenqueue_many",
+    "aerror_groups",
+    "aget_job",
+    "aget_jobs",
+    "alist_jobs",
+    "aresubmit",
+    "aresubmit_many",
+    "aresubmit_matching",
+    "aretry",
+    "arun_now",
+    "aserver",
+    "await_",
+    "budget",
+    "cancel",
+    "count_matching",
+    "current_context",
+    "discard",
+    "discard_many",
+    "discard_matching",
+    "enqueue",
+    "enqueue_many",
+    "error_groups",
+    "get_job",
+    "get_jobs",
+    "job",
+    "job_types",
+    "list_jobs",
+    "pools",
+    "resubmit",
+    "resubmit_many",
+    "resubmit_matching",
+    "retry",
+    "run_now",
+    "scheduler",
+    "server",
+    "stats",
+    "types",
+    "wait",
+    "workers",
+]

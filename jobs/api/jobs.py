@@ -1,0 +1,168 @@
+"""Looking at jobs, and deciding over single ones or lists of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jobs.api.asynchronous import twin
+from jobs.core.job import Job
+from jobs.core.payload import encode_any
+from jobs.core.states import JobState
+from jobs.engine import JobFilter, Page, get_engine
+from jobs.exceptions import JobTimeout, SchedulerError, WrongState
+from jobs.registry import registry
+
+EVERY_JOB = JobFilter()
+
+
+def get_job(id: str) -> Job:
+    """The job as it is now. JobNotFound."""
+    return get_engine().jobs.get(id)
+
+
+def get_jobs(ids: Iterable[str]) -> list[Job | None]:
+    """Several jobs in the order of their ids; None for those that are not there."""
+    return get_engine().jobs.get_many(ids)
+
+
+def list_jobs(filter: JobFilter = EVERY_JOB, *, cursor: str | None = None, limit: int = 50) -> Page:
+    """One page of the jobs that match. ``Page.next_cursor`` leads to the next one; ``limit`` is cut at 1,000."""
+    return get_engine().jobs.list(filter, cursor=cursor, limit=limit)
+
+
+def cancel(id: str) -> Job:
+    """Ends a waiting job as ``cancelled``; asks a running one to stop. JobNotFound, WrongState if it has ended."""
+    return get_engine().jobs.cancel(id)
+
+
+def retry(id: str) -> Job:
+    """Makes a job run now, whatever it waits for: its time, its backoff, or somebody to resubmit it.
+
+    ``scheduled`` and ``retry_wait`` become ready; ``dead`` and ``cancelled`` are resubmitted. JobNotFound; WrongState
+    in any other state.
+    """
+    job = get_job(id)
+    if job.state in (JobState.SCHEDULED, JobState.RETRY_WAIT):
+        return run_now(id)
+    if job.state in (JobState.DEAD, JobState.CANCELLED):
+        return resubmit(id)
+    raise WrongState(
+        f"Job {id} is {job.state.value}: there is nothing to retry",
+        state=job.state.value,
+        fix="Only scheduled, retry_wait, dead and cancelled jobs can be retried.",
+    )
+
+
+def run_now(id: str) -> Job:
+    """Makes a ``scheduled`` or ``retry_wait`` job ready. JobNotFound, WrongState."""
+    return get_engine().jobs.run_now(id)
+
+
+def resubmit(id: str, payload: Mapping[str, Any] | None = None) -> Job:
+    """Makes a ``dead`` or ``cancelled`` job live again: attempts reset, history kept, with a new payload if given.
+
+    JobNotFound, WrongState, PayloadInvalid, PayloadTooLarge; DuplicateJob if another live job has its unique key now.
+    """
+    if payload is None:
+        return get_engine().jobs.resubmit(id)
+    return get_engine().jobs.resubmit(id, encode_for(get_job(id).type, payload))
+
+
+def resubmit_many(ids: Iterable[str], payload: Mapping[str, Any] | None = None) -> dict[str, SchedulerError | None]:
+    """Resubmits each; answers what went wrong by id, None where nothing did."""
+    if payload is None:
+        return get_engine().jobs.resubmit_many(ids)
+    return {id: _problem_of(id, payload) for id in ids}
+
+
+def discard(id: str) -> None:
+    """Removes an ended job for good. JobNotFound; WrongState while it is live."""
+    get_engine().jobs.discard(id)
+
+
+def discard_many(ids: Iterable[str]) -> dict[str, SchedulerError | None]:
+    """Removes each; answers what went wrong by id, None where nothing did."""
+    return get_engine().jobs.discard_many(ids)
+
+
+def wait(id: str, timeout: float | None = None) -> Job:
+    """Waits until the job has ended and answers it, however it ended.
+
+    JobNotFound; JobTimeout, which is a TimeoutError, after ``timeout`` seconds. The job goes on: wait again, or cancel.
+    """
+    pauses, sleeper = _Pauses(timeout), threading.Event()
+    while not (job := get_job(id)).is_terminal:
+        sleeper.wait(pauses.next_after(job))
+    return job
+
+
+async def await_(id: str, timeout: float | None = None) -> Job:  # noqa: ASYNC109 - the arguments of its twin
+    """The async twin of ``wait`` (whose name with the prefix ``a`` is a word of Python's own)."""
+    pauses = _Pauses(timeout)
+    while not (job := await aget_job(id)).is_terminal:  # noqa: ASYNC110 - what is awaited happens in other processes
+        await asyncio.sleep(pauses.next_after(job))
+    return job
+
+
+def encode_for(type_name: str, payload: Mapping[str, Any]) -> bytes:
+    """The payload's bytes, checked against the type's signature where this process has registered it."""
+    if type_name in registry:
+        return registry.get(type_name).encode(payload)
+    return encode_any(type_name, payload)
+
+
+class _Pauses:
+    """How long to wait before each next look: 2 ms at first, then ever longer, half a second at most.
+
+    A quick job is seen at once and a long one costs two reads a second.
+    """
+
+    SHORTEST, LONGEST, GROWTH = 0.002, 0.5, 1.4
+
+    def __init__(self, timeout: float | None) -> None:
+        self._until = None if timeout is None else time.monotonic() + timeout
+        self._timeout = timeout
+        self._lengths = self._growing()
+
+    def _growing(self) -> Iterator[float]:
+        length = self.SHORTEST
+        while True:
+            yield length
+            length = min(length * self.GROWTH, self.LONGEST)
+
+    def next_after(self, job: Job) -> float:
+        """Seconds; JobTimeout when there is no time left."""
+        length = next(self._lengths)
+        if self._until is None:
+            return length
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise JobTimeout(
+                f"Job {job.id} has not ended within {self._timeout:g} seconds: it is {job.state.value}",
+                fix="Wait longer, or look at the job: it goes on.",
+            )
+        return min(length, left)
+
+
+def _problem_of(id: str, payload: Mapping[str, Any]) -> SchedulerError | None:
+    try:
+        resubmit(id, payload)
+    except SchedulerError as error:
+        return error
+    return None
+
+
+aget_job = twin(get_job)
+aget_jobs = twin(get_jobs)
+alist_jobs = twin(list_jobs)
+acancel = twin(cancel)
+aretry = twin(retry)
+arun_now = twin(run_now)
+aresubmit = twin(resubmit)
+aresubmit_many = twin(resubmit_many)
+adiscard = twin(discard)
+adiscard_many = twin(discard_many)

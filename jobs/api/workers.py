@@ -1,0 +1,34 @@
+"""Worker hosts and workers: who is there, and telling them to go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobs.api.asynchronous import twin
+from jobs.engine import Worker, get_engine
+
+
+def list() -> Sequence[Worker]:
+    """All that were alive within the last hour, each host before its workers."""
+    return get_engine().workers.list()
+
+
+def get(id: str) -> Worker:
+    """WorkerNotFound."""
+    return get_engine().workers.get(id)
+
+
+def drain(id: str) -> Worker:
+    """Takes nothing new, finishes what runs however long that takes, then ends. WorkerNotFound."""
+    return get_engine().workers.command(id, "drain")
+
+
+def stop(id: str) -> Worker:
+    """Ends as on SIGTERM: what has not finished after the grace is handed back. WorkerNotFound."""
+    return get_engine().workers.command(id, "stop")
+
+
+alist = twin(list)
+aget = twin(get)
+adrain = twin(drain)
+astop = twin(stop)
