@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 server_url = pytest.StashKey[str]()
+server_text = pytest.StashKey[str]()
 server_end = pytest.StashKey[ExitStack]()
 counter = iter(range(1_000_000_000))
 
@@ -30,26 +31,27 @@ counter = iter(range(1_000_000_000))
 # The server of the session -------------------------------------------------------------------------------------------
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    """Starts the server here, so that the header can say which one and which version it is."""
-    if config.option.collectonly:
-        return "scheduler: no server for collecting"
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Starts the server before the header, which says which one and which version it is."""
+    if session.config.option.collectonly:
+        return
     end = ExitStack()
     url, origin = end.enter_context(shared_server())
-    config.stash[server_url] = url
-    config.stash[server_end] = end
-    return f"scheduler: {describe(url)}, {origin}; Django {_django_version()}"
+    session.config.stash[server_end] = end
+    session.config.stash[server_url] = url
+    session.config.stash[server_text] = f"{describe(url)}, {origin}"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    import django
+
+    return f"scheduler: {config.stash.get(server_text, 'no server')}; Django {django.get_version()}"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if server_end in config.stash:
         config.stash[server_end].close()
-
-
-def _django_version() -> str:
-    import django
-
-    return django.get_version()
 
 
 @pytest.fixture(scope="session")

@@ -229,7 +229,7 @@ def _is_file(descriptor: int, path: Path) -> bool:
 
 def _last_words(folder: Path) -> str:
     try:
-        lines = (folder / guardian.LOG).read_text(errors="replace").splitlines()
+        lines = [line for line in (folder / guardian.LOG).read_text(errors="replace").splitlines() if line.strip()]
     except OSError:
         return ""
     return f"Its last words: {lines[-1]}" if lines else ""
