@@ -26,7 +26,7 @@ from jobs.store.topology import checked_pool
 
 TAG = "jobs"
 
-SERVER_PATIENCE_SECONDS = 1.0
+SERVER_PATIENCE_SECONDS = 2.0
 
 OLDEST_SERVER = (7, 2)
 
@@ -110,7 +110,7 @@ def cache_clashes(settings: conf.Settings) -> list[CheckMessage]:
     machine are not seen through.
     """
     place = engine_place(settings)
-    clashes = []
+    clashes: list[CheckMessage] = []
     for alias, cache in django_settings.CACHES.items():
         if place and any(place.is_same(other) for other in _cache_places(cache)):
             uses = " Sessions are kept there too." if _sessions_use(alias) else ""
@@ -224,9 +224,10 @@ def check_server(app_configs: object, **_: Any) -> list[CheckMessage]:
 
 def read_server(settings: conf.Settings) -> Mapping[str, Any]:
     """What the server says of itself (INFO). Raises SchedulerError within a few seconds."""
-    store = Store.from_settings(settings, patience=SERVER_PATIENCE_SECONDS)
+    store = Store.from_settings(settings)
     try:
-        return dict(store.call(lambda client: client.info()))
+        with store.budget(SERVER_PATIENCE_SECONDS):
+            return dict(store.describe()["info"])
     finally:
         store.close()
 

@@ -10,6 +10,7 @@ from datetime import date
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 import reportlab
@@ -95,7 +96,7 @@ def as_pdf(invoice: Invoice) -> bytes:
     def cell(content: str, style: ParagraphStyle = text) -> Paragraph:
         return Paragraph(escape(_drawable(content)), style)
 
-    rows = [
+    rows: list[list[Any]] = [
         [cell("Description"), cell("Quantity", right), cell("Unit price", right), cell("Amount", right)],
         *(
             [cell(line.description), cell(f"{line.quantity:,}", right), cell(f"{line.unit_price:,.2f}", right),
@@ -148,7 +149,8 @@ def _fonts() -> tuple[str, str]:
 
 def _drawable(text: str) -> str:
     """The text with what the fonts cannot draw replaced: by its base letter if it has one, else by a question mark."""
-    glyphs = pdfmetrics.getFont(_fonts()[0]).face.charToGlyph
+    font: Any = pdfmetrics.getFont(_fonts()[0])
+    glyphs = font.face.charToGlyph
 
     def drawn(character: str) -> str:
         if ord(character) in glyphs:

@@ -131,10 +131,12 @@ def post(url: str, body: bytes, *, event: str, delivery: str) -> Answer:
             body=answer.decode(errors="replace"),
             retry_after=_seconds(response.headers.get("Retry-After")),
         )
+    except UnicodeError as error:
+        raise DeliveryImpossible(f"{url!r} names a host that cannot be: {error}") from error
     except TimeoutError:
         raise DeliveryFailed(f"{url} did not answer within {TIMEOUT_SECONDS:g} s") from None
     except (OSError, HTTPException) as error:
-        raise DeliveryFailed(f"{url} could not be reached: {error or type(error).__name__}") from error
+        raise DeliveryFailed(f"{url} could not be reached: {str(error) or type(error).__name__}") from error
     finally:
         connection.close()
 

@@ -41,7 +41,7 @@ class OverriddenFilter(admin.SimpleListFilter):
 
 
 @admin.register(JobType)
-class JobTypeAdmin(MirroredAdmin[JobType]):
+class JobTypeAdmin(MirroredAdmin):
     list_display = (
         "name", "enabled", "registered", "pool_in_force", "priority_in_force", "retries_in_force", "timeout_in_force",
         "succeeded", "failed", "dead",
@@ -122,9 +122,11 @@ class JobTypeAdmin(MirroredAdmin[JobType]):
     def push(self, names: Collection[str]) -> reconciler.Reconciled:
         return reconciler.push_types(names)
 
-    def get_form(self, request: HttpRequest, obj: JobType | None = None, **kwargs: Any) -> type[ModelForm[JobType]]:
+    def get_form(
+        self, request: HttpRequest, obj: JobType | None = None, change: bool = False, **kwargs: Any
+    ) -> type[ModelForm[JobType]]:
         """Shows the declared value where an empty field means just that."""
-        form = super().get_form(request, obj, **kwargs)
+        form: type[ModelForm[JobType]] = super().get_form(request, obj, change, **kwargs)
         for option in OVERRIDABLE:
             if obj and option in form.base_fields:
                 form.base_fields[option].widget.attrs["placeholder"] = _shown(obj.declared.get(option))

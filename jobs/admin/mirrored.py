@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
@@ -17,11 +17,15 @@ from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 
+from jobs.api import budget
 from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
 from jobs.models import JobType, Pool
 from jobs.services.reconciler import Reconciled
 
-Row = TypeVar("Row", JobType, Pool)
+Row = JobType | Pool
+
+PATIENCE_SECONDS = 1.5
+"""How long a page waits for the store before it goes on without."""
 
 UNKNOWN = "–"
 """Shown for a number that could not be read, or of which there is none."""
@@ -30,7 +34,7 @@ UNKNOWN = "–"
 class LiveChangeList(ChangeList):
     """Asks for live numbers once per page, after the rows of the page are known."""
 
-    model_admin: MirroredAdmin[Any]
+    model_admin: MirroredAdmin
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -38,7 +42,7 @@ class LiveChangeList(ChangeList):
             self.model_admin.add_live_numbers(request, self.result_list)
 
 
-class MirroredAdmin(admin.ModelAdmin[Row], Generic[Row]):
+class MirroredAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's takes none
     """Pushes each change to the engine once it is committed, and tells the user when that has to wait."""
 
     def live_numbers(self) -> Mapping[str, Any]:
@@ -52,7 +56,8 @@ class MirroredAdmin(admin.ModelAdmin[Row], Generic[Row]):
     def add_live_numbers(self, request: HttpRequest, rows: Collection[Row]) -> None:
         """Puts ``live`` on each row: its numbers, or None."""
         try:
-            numbers = self.live_numbers()
+            with budget(PATIENCE_SECONDS):
+                numbers = self.live_numbers()
         except SchedulerError as error:
             numbers = {}
             messages.warning(request, f"Live numbers are missing: the store is unreachable. {_sentence(error)}")
@@ -65,7 +70,8 @@ class MirroredAdmin(admin.ModelAdmin[Row], Generic[Row]):
 
     def _push_and_tell(self, request: HttpRequest, names: Collection[str]) -> None:
         try:
-            done = self.push(names)
+            with budget(PATIENCE_SECONDS):
+                done = self.push(names)
         except (StoreUnavailable, OutcomeUnknown) as error:
             messages.warning(
                 request,
@@ -78,7 +84,7 @@ class MirroredAdmin(admin.ModelAdmin[Row], Generic[Row]):
 
     # The four ways by which the admin changes rows -------------------------------------------------------------------
 
-    def save_model(self, request: HttpRequest, obj: Row, form: ModelForm[Row], change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Row, form: ModelForm[Any], change: bool) -> None:
         super().save_model(request, obj, form, change)
         self.push_on_commit(request, [obj.name])
 
@@ -87,12 +93,12 @@ class MirroredAdmin(admin.ModelAdmin[Row], Generic[Row]):
         super().delete_model(request, obj)
         self.push_on_commit(request, [name])
 
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Row]) -> None:
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         names = list(queryset.values_list("name", flat=True))
         super().delete_queryset(request, queryset)
         self.push_on_commit(request, names)
 
-    def update_all(self, request: HttpRequest, queryset: QuerySet[Row], **values: Any) -> int:
+    def update_all(self, request: HttpRequest, queryset: QuerySet[Any], **values: Any) -> int:
         """For actions: sets the values in all rows of the queryset and answers how many rows there were."""
         with transaction.atomic():
             names = list(queryset.values_list("name", flat=True))

@@ -16,7 +16,7 @@ from jobs.services import reconciler
 
 
 @admin.register(Pool)
-class PoolAdmin(MirroredAdmin[Pool]):
+class PoolAdmin(MirroredAdmin):
     list_display = ("name", "description", "slots_in_force", "ready", "scheduled", "running", "dead", "workers")
     search_fields = ("name", "description")
     fields = ("name", "description", "slots")
@@ -29,8 +29,10 @@ class PoolAdmin(MirroredAdmin[Pool]):
 
     @admin.display(description="slots per worker", ordering="slots")
     def slots_in_force(self, pool: Pool) -> str:
+        if pool.slots is not None:
+            return str(pool.slots)
         settings = get_settings()
-        return str(pool.slots) if pool.slots else f"{settings.pools.get(pool.name, settings.slots)} (as declared)"
+        return f"{settings.pools.get(pool.name, settings.slots)} (as declared)"
 
     def live_numbers(self) -> Mapping[str, Any]:
         return {pool.name: pool for pool in stats.snapshot().pools}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
 
 MOST_SLOTS = 1000
@@ -28,8 +28,8 @@ class Pool(models.Model):
     slots = models.PositiveSmallIntegerField(
         null=True,
         blank=True,
-        validators=[MinValueValidator(1), MaxValueValidator(MOST_SLOTS)],
-        help_text="Jobs that one worker process runs at a time in this pool. Empty: as the settings say. "
+        validators=[MaxValueValidator(MOST_SLOTS)],
+        help_text="Jobs that one worker process runs at a time in this pool. Empty: as the settings say; 0: none. "
         "Running workers follow within seconds.",
     )
 
@@ -38,8 +38,8 @@ class Pool(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="jobs_pool_slots_in_range",
-                condition=models.Q(slots__isnull=True) | models.Q(slots__range=(1, MOST_SLOTS)),
-                violation_error_message=f"Slots must be from 1 to {MOST_SLOTS}, or empty.",
+                condition=models.Q(slots__isnull=True) | models.Q(slots__range=(0, MOST_SLOTS)),
+                violation_error_message=f"Slots must be from 0 to {MOST_SLOTS}, or empty.",
             ),
         ]
 

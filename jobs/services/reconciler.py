@@ -13,17 +13,18 @@ import inspect
 import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.apps import AppConfig
+from django.core.exceptions import ValidationError
 from django.db import DatabaseError, close_old_connections, router, transaction
 from django.db.models.signals import post_migrate
 from django.utils import timezone
 
 from jobs.conf import get_settings
 from jobs.engine import Engine, get_engine
-from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
+from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable
 from jobs.models import JobType, Pool
 from jobs.models.job_type import OVERRIDABLE
 from jobs.registry import JobType as RegisteredType
@@ -52,23 +53,24 @@ class Reconciled:
 
 
 class Reconciler:
-    """The service of a worker host. The first tick also takes the code's job types into the database."""
+    """The service of a worker host (``jobs.runtime.service``). Its first tick also takes the code's job types in."""
 
-    interval_seconds = 5.0
+    name = "reconciler"
+    every = 5.0
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._registered = False
 
-    def tick(self) -> dict[str, Any]:
+    def tick(self) -> dict[str, int]:
         """One comparison. Raises StoreUnavailable or DatabaseError; the next tick starts afresh."""
         close_old_connections()
         try:
             if not self._registered:
                 register()
                 self._registered = True
-            done = asdict(reconcile(self._engine))
-            return {**done, "refused": len(done["refused"])}
+            done = reconcile(self._engine)
+            return {"pushed": done.pushed, "cleared": done.cleared, "refused": len(done.refused)}
         finally:
             close_old_connections()
 
@@ -150,13 +152,16 @@ def push_pools(names: Collection[str]) -> Reconciled:
 def scale_pool(name: str, slots: int | None) -> None:
     """Sets a pool's slots per worker process, for good: in its row (made if need be) and in the engine.
 
-    ``None`` goes back to the settings. Raises ValidationError, and StoreUnavailable after the row was saved: worker
-    hosts then carry the change to the engine when it is back.
+    ``None`` goes back to the settings. Raises OptionInvalid, and StoreUnavailable after the row was saved: worker hosts
+    then carry the change to the engine when it is back.
     """
     with transaction.atomic():
         pool = Pool.objects.filter(name=name).first() or Pool(name=name)
         pool.slots = slots
-        pool.full_clean()
+        try:
+            pool.full_clean()
+        except ValidationError as error:
+            raise OptionInvalid(f"pool {name!r:.80}: {' '.join(error.messages)}") from None
         pool.save()
     push_pools([name])
 
