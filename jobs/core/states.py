@@ -6,7 +6,10 @@ from enum import StrEnum
 
 
 class JobState(StrEnum):
-    """Where a job stands. The value is the word used in keys, JSON, pages and the command line."""
+    """Where a job stands. The value is the word used in keys, JSON, pages and the command line.
+
+    Records store the position in this order: new states go to the end.
+    """
 
     SCHEDULED = "scheduled"  # waits for run_at; moved out by promotion, cancel, run-now
     BLOCKED = "blocked"  # waits for workflow parents; moved out by parents ending, cancel

@@ -119,7 +119,7 @@ class Leases:
         for position in range(5, len(reply), 3):
             job_id, record, body = reply[position : position + 3]
             try:
-                jobs.append(codec.decode_lease(route, job_id, record, body))
+                jobs.append(codec.decode_lease(route, token, job_id, record, body))
             except ValueError as error:
                 unreadable.append(_unreadable(job_id.decode(), token, now, str(error)))
         if unreadable:

@@ -5,6 +5,7 @@
 -- #include record_fields
 -- #include server_now
 -- #include read_record
+-- #include pack_record
 -- #include read_header
 -- #include leave_waiting
 -- #include count
@@ -47,5 +48,5 @@ else
   redis.call('ZADD', cancelled, now, id)
   count(counters, 'cancelled', header and header[2] or '', 1)
 end
-redis.call('HSET', states, id, cmsgpack.pack(record))
+redis.call('HSET', states, id, pack_record(record))
 return record[STATE]

@@ -4,6 +4,7 @@
 -- #include record_fields
 -- #include server_now
 -- #include read_record
+-- #include pack_record
 -- #include append_attempt
 -- #include count
 -- #include measure
@@ -33,6 +34,7 @@ local reply = {}
 local ended, records, done, stopped, kept, retained = {}, {}, {}, {}, {}, {}
 local done_of, stopped_of = {}, {}
 local ran = 0
+local now_text = string.format('%.0f', now) -- once: turning numbers into text is dear
 for i, id in ipairs(ids) do
   local at = 6 * i - 3
   local token, type = ARGV[at + 1], ARGV[at + 2]
@@ -44,14 +46,14 @@ for i, id in ipairs(ids) do
     ended[#ended + 1] = id
     if record[CANCEL] == 1 then
       record[STATE] = 'cancelled'
-      stopped[#stopped + 1] = now
+      stopped[#stopped + 1] = now_text
       stopped[#stopped + 1] = id
       stopped_of[type] = (stopped_of[type] or 0) + 1
       append_attempt(attempts, id, record, now, 'cancelled', false, attempts_kept)
       reply[i] = 'cancelled'
     else
       record[STATE] = 'succeeded'
-      done[#done + 1] = now
+      done[#done + 1] = now_text
       done[#done + 1] = id
       done_of[type] = (done_of[type] or 0) + 1
       ran = ran + math.max(0, now - record[STARTED_AT])
@@ -66,7 +68,7 @@ for i, id in ipairs(ids) do
       reply[i] = 'ok'
     end
     records[#records + 1] = id
-    records[#records + 1] = cmsgpack.pack(record)
+    records[#records + 1] = pack_record(record)
   elseif record[STATE] == 'succeeded' then
     reply[i] = 'ok'
   elseif record[STATE] == 'cancelled' then

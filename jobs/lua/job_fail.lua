@@ -4,6 +4,7 @@
 -- #include record_fields
 -- #include server_now
 -- #include read_record
+-- #include pack_record
 -- #include due_score
 -- #include append_attempt
 -- #include wake_one
@@ -78,7 +79,7 @@ local function fail_one(at)
       end
     end
   end
-  redis.call('HSET', states, id, cmsgpack.pack(record))
+  redis.call('HSET', states, id, pack_record(record))
   return state
 end
 

@@ -4,6 +4,7 @@
 -- #include record_fields
 -- #include server_now
 -- #include read_record
+-- #include pack_record
 -- #include ready_place
 -- #include promote_due
 -- #include next_due
@@ -74,6 +75,7 @@ local grant = { token }
 local jobs, records, deadlines = {}, {}, {}
 local corrupt = {}
 local seen, bytes, waited = 0, 0, 0
+local deadline = string.format('%.0f', now + lease_ms) -- once: turning numbers into text is dear
 redis.call('ZCARD', leased) -- a key of the wrong type fails here, before anything is written
 while seen < limit and bytes < ENOUGH_BYTES do
   local step = math.min(STEP, limit - seen)
@@ -102,13 +104,13 @@ while seen < limit and bytes < ENOUGH_BYTES do
       record[LEASED_AT], record[STARTED_AT], record[PLACE] = now, 0, tonumber(line[2 * i])
       waited = waited + math.max(0, now - record[READY_AT])
       bytes = bytes + #body
-      local packed = cmsgpack.pack(record)
+      local packed = pack_record(record)
       jobs[#jobs + 1] = id
       jobs[#jobs + 1] = packed
       jobs[#jobs + 1] = body
       records[#records + 1] = id
       records[#records + 1] = packed
-      deadlines[#deadlines + 1] = now + lease_ms
+      deadlines[#deadlines + 1] = deadline
       deadlines[#deadlines + 1] = id
       grant[#grant + 1] = id
     end
@@ -129,7 +131,7 @@ end
 for _, id in ipairs(corrupt) do
   local record = read_record(nil, 'dead')
   record[FINISHED_AT] = now
-  redis.call('HSET', states, id, cmsgpack.pack(record))
+  redis.call('HSET', states, id, pack_record(record))
   redis.call('ZADD', dead, now, id)
   append_attempt(attempts, id, record, now, 'failed', CORRUPT, attempts_kept)
 end

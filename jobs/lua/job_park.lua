@@ -4,6 +4,7 @@
 -- #include record_fields
 -- #include server_now
 -- #include read_record
+-- #include pack_record
 -- #include held_record
 -- #include count
 local clock = KEYS[1] -- string: high-water mark of server time
@@ -35,7 +36,7 @@ for i = 1, (#ARGV - 1) / 3 do
       redis.call('ZADD', parked_of .. type, record[PLACE], id)
       redis.call('HINCRBY', parked, type, 1)
     end
-    redis.call('HSET', states, id, cmsgpack.pack(record))
+    redis.call('HSET', states, id, pack_record(record))
     reply[i] = record[STATE]
   end
 end

@@ -4,6 +4,7 @@
 -- #include record_fields
 -- #include server_now
 -- #include read_record
+-- #include pack_record
 -- #include ready_place
 -- #include promote_due
 -- #include next_due

@@ -5,6 +5,7 @@
 -- #include record_fields
 -- #include server_now
 -- #include read_record
+-- #include pack_record
 -- #include read_header
 -- #include append_attempt
 -- #include count

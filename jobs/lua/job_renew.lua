@@ -17,13 +17,14 @@ for i = 1, (#ARGV - 2) / 2 do
   ids[i] = ARGV[2 * i + 1]
 end
 local reply, deadlines = { now }, {}
+local deadline = string.format('%.0f', now + lease_ms)
 for i, raw in ipairs(redis.call('HMGET', states, unpack(ids))) do
   local record = raw and read_record(raw, '')
   if not record or record[TOKEN] ~= ARGV[2 * i + 2] then
     reply[1 + i] = 'lost'
   elseif record[STATE] == 'leased' then
     reply[1 + i] = record[CANCEL] == 1 and 'cancel' or 'held'
-    deadlines[#deadlines + 1] = now + lease_ms
+    deadlines[#deadlines + 1] = deadline
     deadlines[#deadlines + 1] = ids[i]
   elseif record[STATE] == 'ready' then
     reply[1 + i] = 'lost'

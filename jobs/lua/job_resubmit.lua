@@ -4,6 +4,7 @@
 -- #include record_fields
 -- #include server_now
 -- #include read_record
+-- #include pack_record
 -- #include read_header
 -- #include ready_place
 -- #include wake_one
@@ -50,7 +51,7 @@ local function resubmit_one(id)
   record[RESUBMISSIONS] = record[RESUBMISSIONS] + 1
   redis.call('ZREM', state == 'dead' and dead or cancelled, id)
   redis.call('ZADD', ready, place, id)
-  redis.call('HSET', states, id, cmsgpack.pack(record))
+  redis.call('HSET', states, id, pack_record(record))
   redis.call('HDEL', progress, id)
   count(counters, 'resubmitted', header[2], 1)
   return 'ok'

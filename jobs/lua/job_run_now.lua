@@ -4,6 +4,7 @@
 -- #include record_fields
 -- #include server_now
 -- #include read_record
+-- #include pack_record
 -- #include ready_place
 -- #include wake_one
 local clock = KEYS[1] -- string: high-water mark of server time
@@ -33,6 +34,6 @@ local place = ready_place(priority, redis.call('INCR', sequence))
 record[STATE], record[READY_AT], record[PLACE] = 'ready', now, place
 redis.call('ZREM', line, id)
 redis.call('ZADD', ready, place, id)
-redis.call('HSET', states, id, cmsgpack.pack(record))
+redis.call('HSET', states, id, pack_record(record))
 wake_one(wake)
 return 'ready'

@@ -3,6 +3,7 @@
 -- Reply: how many were marked
 -- #include record_fields
 -- #include read_record
+-- #include pack_record
 -- #include held_record
 local states = KEYS[1] -- hash: id -> record
 local items = 1 -- ARGV[1..]: id, token, started_at
@@ -17,7 +18,7 @@ for i, raw in ipairs(redis.call('HMGET', states, unpack(ids))) do
   if record then
     record[STARTED_AT], record[LOST] = tonumber(ARGV[3 * i]), 0
     changed[#changed + 1] = ids[i]
-    changed[#changed + 1] = cmsgpack.pack(record)
+    changed[#changed + 1] = pack_record(record)
   end
 end
 if changed[1] then

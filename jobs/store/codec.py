@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import struct
 import time
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,7 +28,6 @@ _HEADER_LIMIT = 0xFFFF
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
-_unpack_record = msgspec.msgpack.Decoder(list[Any]).decode
 _from_json = msgspec.json.Decoder().decode
 
 CORRUPT_ERROR = {"type": "CorruptJob", "message": "What is stored of this job cannot be read.", "traceback": ""}
@@ -142,17 +142,27 @@ class _Header(msgspec.Struct, array_like=True):
 _decode_header = msgspec.msgpack.Decoder(_Header).decode
 
 
+@lru_cache(maxsize=1024)
+def _cached_header(raw: bytes) -> _Header:
+    """Jobs of one type and the same options have the same header; it is shared and must not be changed."""
+    try:
+        header = _decode_header(raw)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"not a job header: {error}") from error
+    if header.format > FORMAT:
+        raise ValueError(f"job body of format {header.format}; this version reads up to {FORMAT}")
+    return header
+
+
 def decode_body(raw: bytes) -> Body:
     """ValueError where the bytes are not a body that this version can read."""
     try:
         created_at, run_at = _TIMES.unpack_from(raw)
-        payload_at = _HEADER_AT + int.from_bytes(raw[_TIMES.size : _HEADER_AT], "big")
-        header = _decode_header(raw[_HEADER_AT:payload_at])
         times = int(created_at), int(run_at)
-    except (struct.error, msgspec.MsgspecError, ValueError, OverflowError) as error:
+    except (struct.error, ValueError, OverflowError) as error:
         raise ValueError(f"not a job body: {error}") from error
-    if header.format > FORMAT:
-        raise ValueError(f"job body of format {header.format}; this version reads up to {FORMAT}")
+    payload_at = _HEADER_AT + int.from_bytes(raw[_TIMES.size : _HEADER_AT], "big")
+    header = _cached_header(raw[_HEADER_AT:payload_at])
     return Body(
         *times,
         header.type,
@@ -188,35 +198,43 @@ class Record(NamedTuple):
     worker: str = ""
 
 
+_RECORD = struct.Struct(">BIIIIBIBQQQQQQ")
+_STATE_OF = ("", *(state.value for state in JobState))
+
+
 def decode_record(raw: bytes) -> Record:
     """ValueError where the bytes are no record."""
     try:
-        values = _unpack_record(raw)
-        return Record(*values[: len(Record._fields)])
-    except (msgspec.MsgspecError, TypeError) as error:
+        code, *numbers = _RECORD.unpack_from(raw)
+        token_at = _RECORD.size + 1
+        worker_at = token_at + raw[_RECORD.size] + 1
+        token, worker = raw[token_at : worker_at - 1], raw[worker_at : worker_at + raw[worker_at - 1]]
+        return Record(_STATE_OF[code], *numbers, token.decode(), worker.decode())
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise ValueError(f"not a job record: {error}") from error
 
 
-def decode_lease(route: Route, job_id: bytes, raw_record: bytes, raw_body: bytes) -> LeasedJob:
+def decode_lease(route: Route, token: str, job_id: bytes, raw_record: bytes, raw_body: bytes) -> LeasedJob:
     """What the lease script gave for one job. ValueError where it cannot be read."""
-    record = _unpack_record(raw_record)
-    body = decode_body(raw_body)
+    record = _RECORD.unpack_from(raw_record)
+    payload_at = _HEADER_AT + int.from_bytes(raw_body[_TIMES.size : _HEADER_AT], "big")
+    header = _cached_header(raw_body[_HEADER_AT:payload_at])
     return LeasedJob(
         id=job_id.decode(),
         route=route,
-        token=record[14],
-        type=body.type,
-        payload=body.payload,
+        token=token,
+        type=header.type,
+        payload=raw_body[payload_at:],
         attempt=record[1],
         errors=record[2],
         crashes=record[3],
         fencing_token=record[4],
-        priority=body.priority,
-        max_retries=body.max_retries,
-        max_crashes=body.max_crashes,
-        timeout=body.timeout,
-        backoff=body.backoff,
-        extras=body.extras,
+        priority=header.priority,
+        max_retries=header.max_retries,
+        max_crashes=header.max_crashes,
+        timeout=header.timeout,
+        backoff=header.backoff,
+        extras=header.extras,
         leased_at=record[9],
         resubmissions=record[6],
     )

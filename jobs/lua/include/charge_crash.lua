@@ -1,5 +1,5 @@
 -- A worker died while it ran this job: one more crash; the job is ready again, or buried once its crash budget is spent.
--- Returns the state. Needs: record_fields, read_header, append_attempt, hand_back, count, measure.
+-- Returns the state. Needs: record_fields, pack_record, read_header, append_attempt, hand_back, count, measure.
 local function charge_crash(id, record, now, failure, keys, attempts_kept)
   local header = read_header(redis.call('HGET', keys.bodies, id))
   local max_crashes = header and tonumber(header[5]) or 0
@@ -12,7 +12,7 @@ local function charge_crash(id, record, now, failure, keys, attempts_kept)
     redis.call('ZREM', keys.leased, id)
     record[STATE], record[FINISHED_AT] = 'dead', now
     redis.call('ZADD', keys.dead, now, id)
-    redis.call('HSET', keys.states, id, cmsgpack.pack(record))
+    redis.call('HSET', keys.states, id, pack_record(record))
     count(keys.counters, 'dead', type, 1)
     measure(keys.series, now, 'dead', 1)
     return 'dead'

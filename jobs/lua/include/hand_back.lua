@@ -1,5 +1,5 @@
 -- Puts a leased job back at its old place in the ready line; a job that was asked to stop ends instead. Returns the state.
--- Needs: record_fields, read_header, count.
+-- Needs: record_fields, pack_record, read_header, count.
 local function hand_back(id, record, now, keys)
   redis.call('ZREM', keys.leased, id)
   record[STARTED_AT] = 0
@@ -12,6 +12,6 @@ local function hand_back(id, record, now, keys)
     record[STATE] = 'ready'
     redis.call('ZADD', keys.ready, record[PLACE], id)
   end
-  redis.call('HSET', keys.states, id, cmsgpack.pack(record))
+  redis.call('HSET', keys.states, id, pack_record(record))
   return record[STATE]
 end

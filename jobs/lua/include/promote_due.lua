@@ -1,5 +1,5 @@
 -- Moves at most `limit` due jobs of one waiting line to the ready line, in order of their due time; returns how many.
--- Needs: record_fields, read_record, ready_place.
+-- Needs: record_fields, read_record, pack_record, ready_place.
 local function promote_due(line_key, ready_key, states_key, sequence_key, now, limit)
   local due = redis.call('ZRANGEBYSCORE', line_key, '-inf', string.format('(%.0f', now + 1), 'LIMIT', 0, limit, 'WITHSCORES')
   local count = #due / 2
@@ -24,7 +24,7 @@ local function promote_due(line_key, ready_key, states_key, sequence_key, now, l
     if record then
       record[STATE], record[READY_AT], record[PLACE] = 'ready', due_at, place
       changed[#changed + 1] = id
-      changed[#changed + 1] = cmsgpack.pack(record)
+      changed[#changed + 1] = pack_record(record)
     end
   end
   redis.call('ZREM', line_key, unpack(ids))
