@@ -16,7 +16,7 @@ from jobs.engine.workers import Workers
 from jobs.exceptions import SchedulerError
 from jobs.store import codec
 from jobs.store.connection import Store
-from jobs.store.keys import SettingKeys, partition_keys
+from jobs.store.keys import PartitionKeys, SettingKeys, partition_keys
 from jobs.store.topology import Topology, checked_pool
 
 COUNTED = ("ready", "scheduled", "retry_wait", "leased", "dead", "blocked", "succeeded", "cancelled", "skipped")
@@ -128,20 +128,18 @@ class Pools:
         self._require(name)
         now_ms = self._server_now_ms()
         pause = Pause(by=by, at=_iso_ms(now_ms), reason=reason, until=iso(until))
-        facts = {
-            "paused": msgspec.json.encode(pause),
-            "paused_until": int(until.timestamp() * 1000) if until else "",
-        }
-        for route in self._topology.partitions(name):
-            key = partition_keys(self._store.namespace, route).control
-            self._store.call(lambda client: client.hset(key, mapping=facts))  # noqa: B023
+        until_ms = int(until.timestamp() * 1000) if until else ""
+        for keys in self._partition_keys(name):
+            self._store.run("pool_pause", keys, paused=msgspec.json.encode(pause), until_ms=until_ms)
 
     def resume(self, name: str) -> None:
+        """Ends the pause. No error where there is none."""
         self._require(name)
-        for route in self._topology.partitions(name):
-            keys = partition_keys(self._store.namespace, route)
-            self._store.call(lambda client: client.hdel(keys.control, "paused", "paused_until"))  # noqa: B023
-            self._store.call(lambda client: client.rpush(keys.wake, "1"))  # noqa: B023
+        for keys in self._partition_keys(name):
+            self._store.run("pool_resume", keys)
+
+    def _partition_keys(self, name: str) -> list[PartitionKeys]:
+        return [partition_keys(self._store.namespace, route) for route in self._topology.partitions(name)]
 
     def _require(self, name: str) -> None:
         if name not in self._topology.pools():
