@@ -12,6 +12,7 @@ import msgspec
 from jobs.api.asynchronous import twin
 from jobs.api.jobs import discard_many, list_jobs, resubmit_many
 from jobs.core.states import TERMINAL, JobState
+from jobs.core.wording import shown
 from jobs.engine import JobFilter, get_engine
 from jobs.exceptions import OptionInvalid, SchedulerError
 
@@ -36,7 +37,7 @@ class BulkProgress(msgspec.Struct, kw_only=True):
 def count_matching(filter: JobFilter) -> int:
     """How many jobs match now. Cheap for states and pool alone; any other condition looks at each job of the states."""
     if filter == JobFilter(states=filter.states, pool=filter.pool):
-        pools = [pool for pool in get_engine().pools.list() if filter.pool in (None, pool.name)]
+        pools = [pool for pool in get_engine().pools.all() if filter.pool in (None, pool.name)]
         return sum(pool.count(state.value) for pool in pools for state in filter.states or tuple(JobState))
     return sum(len(ids) for ids in _matching(filter))
 
@@ -90,7 +91,7 @@ def _apply(
     act: Callable[[Sequence[str]], Mapping[str, SchedulerError | None]], filter: JobFilter, rate: float | None
 ) -> Iterator[BulkProgress]:
     if rate is not None and not 0 < rate < float("inf"):
-        raise OptionInvalid(f"rate: {rate!r:.80} is not a number of jobs per second", fix="Write for example rate=10.")
+        raise OptionInvalid(f"rate: {shown(rate)} is not a number of jobs per second", fix="Write for example rate=10.")
     return _batches(act, filter, rate)
 
 

@@ -31,7 +31,7 @@ def get_jobs(ids: Iterable[str]) -> list[Job | None]:
 
 def list_jobs(filter: JobFilter = EVERY_JOB, *, cursor: str | None = None, limit: int = 50) -> Page:
     """One page of the jobs that match. ``Page.next_cursor`` leads to the next one; ``limit`` is cut at 1,000."""
-    return get_engine().jobs.list(filter, cursor=cursor, limit=limit)
+    return get_engine().jobs.page(filter, cursor=cursor, limit=limit)
 
 
 def cancel(id: str) -> Job:

@@ -13,7 +13,7 @@ from jobs.exceptions import OptionInvalid
 
 def list() -> Sequence[Pool]:
     """All pools, by name."""
-    return get_engine().pools.list()
+    return get_engine().pools.all()
 
 
 def get(name: str) -> Pool:

@@ -10,7 +10,7 @@ from jobs.engine import Worker, get_engine
 
 def list() -> Sequence[Worker]:
     """All that were alive within the last hour, each host before its workers."""
-    return get_engine().workers.list()
+    return get_engine().workers.all()
 
 
 def get(id: str) -> Worker:

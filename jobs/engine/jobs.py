@@ -258,7 +258,7 @@ class Jobs:
                 found.update(zip(batch, self._read(route, batch), strict=True))
         return [found.get(job_id) for job_id in wanted]
 
-    def list(self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50) -> Page:
+    def page(self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50) -> Page:
         """One page of the jobs that match, state by state. OptionInvalid for a cursor that is none."""
         return list_jobs(
             self._store,

@@ -97,7 +97,7 @@ class Pools:
         self._series = Series(store)
         self._keys = SettingKeys(store.namespace)
 
-    def list(self) -> list[Pool]:
+    def all(self) -> list[Pool]:
         """All pools, by name. Costs the same whatever they hold."""
         names = self._topology.pools()
         return self._read(names) if names else []
@@ -151,7 +151,7 @@ class Pools:
         now_ms = self._server_now_ms()
         wanted = self._stored_settings()
         rates = self._series.throughput(routes, now_ms)
-        alive = [worker for worker in self._workers.list() if worker.alive and not worker.is_host]
+        alive = [worker for worker in self._workers.all() if worker.alive and not worker.is_host]
         pools = []
         for name in names:
             of_pool = [facts[route] for route in routes if route.pool == name]

@@ -39,8 +39,8 @@ class Stats:
         self._series = Series(store)
 
     def snapshot(self) -> Snapshot:
-        pools = self._pools.list()
-        alive = [worker for worker in self._workers.list() if worker.alive]
+        pools = self._pools.all()
+        alive = [worker for worker in self._workers.all() if worker.alive]
         states = {state.value: sum(pool.count(state) for pool in pools) for state in JobState}
         hosts = sum(worker.is_host for worker in alive)
         seconds, microseconds = self._store.call(lambda client: client.time())

@@ -23,7 +23,7 @@ class Upkeep:
 
     def prune_partition(self, route: Route) -> int:
         """Forgets jobs whose retention is over, old series, old voided ids, grants of workers gone; how many things."""
-        known = {worker.id for worker in self._workers.list() if worker.alive}
+        known = {worker.id for worker in self._workers.all() if worker.alive}
         gone = [worker for worker in self._leases.grant_holders(route) if worker not in known]
         return self._leases.prune(route) + self._leases.tidy(route, gone)
 

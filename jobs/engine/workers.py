@@ -102,7 +102,7 @@ class Workers:
 
         self._store.call(send)
 
-    def list(self) -> list[Worker]:
+    def all(self) -> list[Worker]:
         """All that beat within the last hour, hosts before their workers."""
 
         def send(client: Any) -> list[Any]:
@@ -127,7 +127,7 @@ class Workers:
 
     def get(self, worker_id: str) -> Worker:
         """WorkerNotFound."""
-        for worker in self.list():
+        for worker in self.all():
             if worker.id == worker_id:
                 return worker
         raise WorkerNotFound(f"There is no worker {worker_id!r}.", fix="`manage.py workers list` names them.")

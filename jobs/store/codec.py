@@ -209,7 +209,7 @@ def decode_record(raw: bytes) -> Record:
         token_at = _RECORD.size + 1
         worker_at = token_at + raw[_RECORD.size] + 1
         token, worker = raw[token_at : worker_at - 1], raw[worker_at : worker_at + raw[worker_at - 1]]
-        return Record(_STATE_OF[code], *numbers, token.decode(), worker.decode())
+        return Record._make([_STATE_OF[code], *numbers, token.decode(), worker.decode()])
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise ValueError(f"not a job record: {error}") from error
 

@@ -184,7 +184,7 @@ class Store:
         packed = found.pack(keys, arguments, items)
         sent = False
 
-        def send(client: redis.Redis) -> Any:
+        def send(client: Any) -> Any:
             nonlocal sent, packed
             if sent and when_resent:
                 packed = found.pack(keys, {**arguments, **when_resent}, items)
@@ -196,7 +196,7 @@ class Store:
 
         return self.call(send, resend=resend)
 
-    def call(self, send: Callable[[redis.Redis], T], *, resend: bool = True) -> T:
+    def call(self, send: Callable[[Any], T], *, resend: bool = True) -> T:
         """One request, sent again while the server is away, for at most ``patience`` seconds.
 
         ``resend`` must be False where carrying it out twice would do harm. Raises StoreUnavailable (nothing was
@@ -330,18 +330,22 @@ def _connect_sentinel(url: str, options: dict[str, Any]) -> redis.Redis:
         **options,
         **{name: query[f"sentinel_{name}"][0] for name in ("username", "password") if f"sentinel_{name}" in query},
     }
-    sentinel = Sentinel(hosts, sentinel_kwargs=sentinel_options)
-    return sentinel.master_for(service, db=int(database or 0), **options, **credentials)
+    sentinel = _untyped(Sentinel)(hosts, sentinel_kwargs=sentinel_options)
+    client: redis.Redis = sentinel.master_for(service, db=int(database or 0), **options, **credentials)
+    return client
 
 
 def _connect_cluster(url: str, options: dict[str, Any]) -> redis.Redis:
     hosts, credentials = _hosts(url, 6379)
-    cluster: Any = RedisCluster(
-        startup_nodes=[ClusterNode(host, port) for host, port in hosts], **{**options, **credentials}
-    )
+    nodes = [_untyped(ClusterNode)(host, port) for host, port in hosts]
     # RedisCluster offers the commands of Redis without being one.
-    client: redis.Redis = cluster
+    client: redis.Redis = _untyped(RedisCluster)(startup_nodes=nodes, **options, **credentials)
     return client
+
+
+def _untyped(maker: Any) -> Any:
+    """redis-py leaves these without types."""
+    return maker
 
 
 def shown_url(url: str) -> str:

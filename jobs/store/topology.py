@@ -26,7 +26,7 @@ _FIRST_TOPOLOGY = b'{"1":1}'
 _decode_versions = msgspec.json.Decoder(dict[str, int]).decode
 
 
-def checked_pool(name: str) -> str:
+def checked_pool(name: object) -> str:
     """The name itself; OptionInvalid where it cannot be a pool's."""
     if not isinstance(name, str) or not _POOL_NAME.match(name):
         raise OptionInvalid(
