@@ -87,6 +87,7 @@ DATABASES = {
     "default": dj_database_url.config(default=f"sqlite:///{VAR_DIR / 'db.sqlite3'}"),
 }
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    Path(DATABASES["default"]["NAME"]).parent.mkdir(parents=True, exist_ok=True)
     # Web, workers and admin write at once: readers must not block writers, and a writer waits for its turn from the
     # start of its transaction instead of failing in the middle of it.
     DATABASES["default"]["OPTIONS"] = {
@@ -155,4 +156,8 @@ LOGGING = {
     "formatters": {"line": {"format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {
+        "django": {"handlers": [], "level": "INFO"},  # its own console handler would show each line twice
+        "watchfiles": {"level": "WARNING"},  # the reloaders say themselves what changed
+    },
 }
