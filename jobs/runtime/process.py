@@ -1,0 +1,66 @@
+"""What a process knows of itself and its kin: a name of its own, memory, whether it is stopped, dying with its parent.
+
+Linux answers every question from ``/proc`` and ``prctl``. Elsewhere the answers are the harmless ones, and a process
+whose parent died still ends by the closed socket between them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import socket
+import sys
+from pathlib import Path
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_PR_SET_PDEATHSIG = 1
+
+
+def new_host_id() -> str:
+    """``<hostname>-<pid>-<random>``: never reused, even when host name and pid are (containers reuse both)."""
+    hostname = re.sub(r"[^A-Za-z0-9_.-]", "-", socket.gethostname()) or "host"
+    return f"{hostname}-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+def resident_bytes(pid: int) -> int:
+    """Memory of the process that is in RAM, in bytes; 0 when it is gone or cannot be asked."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0
+
+
+def is_stopped(pid: int) -> bool:
+    """Frozen by SIGSTOP or a debugger: alive, and unable to do or to abandon anything."""
+    try:
+        # The second field is the command in parentheses and may itself hold any character.
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] in (b"T", b"t")
+    except (OSError, IndexError):
+        return False
+
+
+def die_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Get this signal the moment the process ``parent`` dies, however it dies. Called first thing after the fork.
+
+    The thread that forked must live as long as its process: the kernel watches the thread.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+    if os.getppid() != parent:  # it died before the call above
+        os._exit(1)
+
+
+def describe_exit(exit_code: int) -> str:
+    """In a person's words how a process ended; negative codes are signals (``killed by SIGKILL (9)``)."""
+    if exit_code >= 0:
+        return f"exited with code {exit_code}"
+    number = -exit_code
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = "signal"
+    return f"killed by {name} ({number})"

@@ -1,0 +1,31 @@
+"""What every worker host does besides running jobs: small duties, each repeated for ever in a thread of its own."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from jobs.runtime.loop import Loop
+
+
+class Service(Protocol):
+    """One duty. Any number of hosts do it at the same time: whatever it does must bear that."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def every(self) -> float:
+        """Seconds until ``tick`` wants to be called again; asked after each tick."""
+
+    def tick(self) -> dict[str, int]:
+        """Does what is due and answers how much of what it did. Raises StoreUnavailable where the store is away."""
+
+
+def service_loop(service: Service) -> Loop:
+    """The thread that keeps a service going."""
+
+    def tick() -> float:
+        service.tick()
+        return service.every
+
+    return Loop(service.name, tick)

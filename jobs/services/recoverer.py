@@ -1,0 +1,72 @@
+"""Takes back jobs whose lease ran out: their worker died, froze or was cut off."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from jobs.core.job import Route
+from jobs.engine import Engine, RecoverReply
+
+BATCH = 100
+"""Jobs in one call: each of them may have a history to be written."""
+
+MARGIN_SECONDS = 0.05
+"""After a deadline before we look: a renewal may be on its way."""
+
+
+class Recoverer:
+    """Sleeps until the first lease of any partition can run out, and at most for one lease."""
+
+    name = "recoverer"
+
+    def __init__(self, engine: Engine, lease_seconds: float) -> None:
+        self._engine = engine
+        self._lease_seconds = lease_seconds
+        self._visited_at: dict[Route, float] = {}
+        self._due_at: dict[Route, float] = {}
+
+    @property
+    def every(self) -> float:
+        now = monotonic()
+        return max(0.0, min((due - now for due in self._due_at.values()), default=self._lease_seconds))
+
+    def tick(self) -> dict[str, int]:
+        totals = {"recovered": 0, "released": 0, "buried": 0}
+        routes = self._engine.topology.partitions()
+        self._forget_others(set(routes))
+        for route in routes:
+            if monotonic() >= self._due_at.get(route, 0.0):
+                self._recover_all(route, totals)
+        return totals
+
+    def _recover_all(self, route: Route, totals: dict[str, int]) -> None:
+        while True:
+            reply = self._recover(route)
+            totals["recovered"] += reply.recovered
+            totals["released"] += reply.released
+            totals["buried"] += reply.buried
+            if reply.recovered + reply.released < BATCH:
+                break
+        self._due_at[route] = monotonic() + self._wait(reply)
+
+    def _recover(self, route: Route) -> RecoverReply:
+        called_at = monotonic()
+        last = self._visited_at.get(route)
+        # What passed on our own clock: the server's must not have moved much further, or it jumped.
+        elapsed = None if last is None else int((called_at - last) * 1000)
+        reply = self._engine.leases.recover(
+            route, limit=BATCH, elapsed_ms=elapsed, lease_ms=int(self._lease_seconds * 1000)
+        )
+        self._visited_at[route] = called_at
+        return reply
+
+    def _wait(self, reply: RecoverReply) -> float:
+        if reply.held or reply.next_deadline is None:
+            return self._lease_seconds
+        until_deadline = (reply.next_deadline - reply.now) / 1000 + MARGIN_SECONDS
+        return min(self._lease_seconds, max(MARGIN_SECONDS, until_deadline))
+
+    def _forget_others(self, routes: set[Route]) -> None:
+        for memory in (self._visited_at, self._due_at):
+            for gone in memory.keys() - routes:
+                del memory[gone]

@@ -1,0 +1,62 @@
+"""What one lease call brought: jobs under one token, and until when the child may work on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobs.core.job import Route
+from jobs.worker.cells import Cells
+
+
+class Batch:
+    """The child's side of an open batch.
+
+    ``leased_at`` is the monotonic time *before* the lease call was first sent: a slow reply makes us give the lease up
+    too early, never too late. ``clock_offset``: the server's clock minus our monotonic one, in ms.
+    """
+
+    __slots__ = ("_cells", "_lease_seconds", "clock_offset", "leased_at", "number", "remaining", "route", "token")
+
+    def __init__(
+        self,
+        number: int,
+        token: str,
+        route: Route,
+        size: int,
+        *,
+        leased_at: float,
+        clock_offset: float,
+        lease_seconds: float,
+        cells: Cells,
+    ) -> None:
+        self.number = number
+        self.token = token
+        self.route = route
+        self.remaining = size  # jobs whose end the store does not know yet; written by the flusher only
+        self.leased_at = leased_at
+        self.clock_offset = clock_offset
+        self._lease_seconds = lease_seconds
+        self._cells = cells
+
+    def fence(self) -> float:
+        """The monotonic moment from which nothing of this batch may be worked on or reported."""
+        return max(self.leased_at, self._cells.renewed_at(self.number)) + self._lease_seconds
+
+    def server_ms(self, moment: float) -> int:
+        """A monotonic moment on the server's clock, in Unix milliseconds."""
+        return int(moment * 1000 + self.clock_offset)
+
+
+class Marks:
+    """What the supervisor has said about single jobs: whose lease is lost, who was asked to stop."""
+
+    def __init__(self) -> None:
+        self.lost: set[str] = set()
+        self.cancelled: set[str] = set()
+
+    def forget(self, job_ids: Iterable[str]) -> None:
+        """The attempts are over. Costs nothing while nothing is marked, which is nearly always."""
+        if self.lost or self.cancelled:
+            ended = set(job_ids)
+            self.lost -= ended
+            self.cancelled -= ended

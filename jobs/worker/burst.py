@@ -1,0 +1,34 @@
+"""Ends a ``--burst`` host when nothing is ready, due or running in the pools it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jobs.engine import Engine
+from jobs.worker.options import WorkerOptions
+
+LOOK_SECONDS = 0.1
+
+
+class BurstWatch:
+    """``tick`` asks the store only when the children have found nothing to do."""
+
+    def __init__(
+        self, engine: Engine, options: WorkerOptions, is_idle: Callable[[], bool], on_over: Callable[[], None]
+    ) -> None:
+        self._engine = engine
+        self._options = options
+        self._is_idle = is_idle
+        self._on_over = on_over
+
+    def tick(self) -> float:
+        if self._is_idle() and not self._is_work_left():
+            self._on_over()
+        return LOOK_SECONDS
+
+    def _is_work_left(self) -> bool:
+        """Also what other hosts run counts: it may come back. Parked jobs do not: nobody here may run them."""
+        pools = [
+            pool for pool in self._engine.pools.all() if not self._options.pools or pool.name in self._options.pools
+        ]
+        return any(pool.leased or (pool.ready > pool.parked and not pool.paused) for pool in pools)

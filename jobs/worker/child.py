@@ -1,0 +1,260 @@
+"""A worker: the process that leases jobs and runs them.
+
+Threads: the main one runs the event loop for async handlers; ``fetcher`` and ``waiter`` bring work, the slots do it,
+``flusher`` reports it, and ``control`` listens to the supervisor and leads the way out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+from math import inf
+from time import monotonic
+from typing import Any, Protocol
+
+from jobs.engine import Engine, get_engine
+from jobs.exceptions import JobCancelled, LeaseLost
+from jobs.runtime.signals import wake_only
+from jobs.worker.batch import Batch, Marks
+from jobs.worker.cells import Cells
+from jobs.worker.errand import Errand
+from jobs.worker.executor import Execution, Executor
+from jobs.worker.fetcher import Fetcher
+from jobs.worker.flusher import Flusher
+from jobs.worker.isolation import Isolation
+from jobs.worker.link import Link
+from jobs.worker.messages import (
+    AloneEnded,
+    Bye,
+    CancelRequested,
+    Closed,
+    Drain,
+    HandBack,
+    Lost,
+    Message,
+    Opened,
+    Ready,
+    Report,
+    Retiring,
+    RunAlone,
+    Stop,
+)
+from jobs.worker.options import WorkerOptions
+from jobs.worker.settlement import Release
+from jobs.worker.slots import PoolSlots
+
+log = logging.getLogger("jobs.worker")
+
+TICK_SECONDS = 0.2
+"""How often leases are held against the clock and the supervisor is told what changed."""
+
+FLUSH_SECONDS = 10.0
+"""On the way out: how long the store may take to hear the last results."""
+
+LEASE_CALL_SECONDS = 10.0
+"""On the way out: how long a lease call that is under way may take to answer."""
+
+
+class Source(Protocol):
+    """Where the jobs of a child come from: a ``Fetcher`` or an ``Errand``."""
+
+    @property
+    def pools(self) -> list[PoolSlots]: ...
+
+    @property
+    def in_hand(self) -> int: ...
+
+    @property
+    def is_idle(self) -> bool: ...
+
+    @property
+    def trouble(self) -> str | None: ...
+
+    def start(self) -> None: ...
+
+    def quiesce(self, timeout: float) -> None: ...
+
+    def hand_back(self) -> None: ...
+
+
+class Child:
+    """``run`` returns the exit code, or the process ends inside it."""
+
+    def __init__(
+        self, number: int, endpoint: socket.socket, cells_fd: int, options: WorkerOptions, host_id: str
+    ) -> None:
+        engine = get_engine()
+        self._options = options
+        self._link = Link.of_child(endpoint)
+        self._cells = Cells(cells_fd)
+        self._marks = Marks()
+        self._loop = asyncio.new_event_loop()
+        self._flusher = Flusher(engine, self._marks, self._on_closed, self._marks.lost.update)
+        self._isolation = Isolation(self._link.send)
+        self._retire_reason: str | None = None
+        self._leave_by: float | None = None  # set: on the way out; when to hand back what still runs
+        self._last_report: Report | None = None
+        self._abandoned = 0
+        order, *self._early = self._link.receive() or sys.exit(1)
+        isolation = None if isinstance(order, RunAlone) else self._isolation
+        self._executor = Executor(engine.settings, self._loop, self._marks, self._flusher.report, isolation)
+        self._source = self._errand(order) if isinstance(order, RunAlone) else self._fetcher(engine, number, host_id)
+
+    def _fetcher(self, engine: Engine, number: int, host_id: str) -> Source:
+        return Fetcher(
+            engine,
+            self._options,
+            f"{host_id}.{number}",
+            cells=self._cells,
+            flusher=self._flusher,
+            new_pool=self._new_pool,
+            announce=self._announce,
+            on_spent=lambda: self._retire(f"it has run {self._options.max_jobs} jobs"),
+        )
+
+    def _errand(self, order: RunAlone) -> Source:
+        return Errand(
+            order,
+            lease_seconds=self._options.lease_seconds,
+            cells=self._cells,
+            new_pool=self._new_pool,
+            on_done=lambda: self._retire("its one job has ended"),
+        )
+
+    def run(self) -> int:
+        signal.signal(signal.SIGINT, wake_only)  # Ctrl-C reaches the whole terminal; the supervisor tells us what to do
+        signal.signal(signal.SIGTERM, lambda *_: self._retire("it was sent SIGTERM"))
+        asyncio.set_event_loop(self._loop)
+        self._flusher.start()
+        self._source.start()
+        threading.Thread(target=self._control, name="control", daemon=True).start()
+        self._loop.run_forever()
+        return 0
+
+    # wiring
+
+    def _new_pool(self, name: str, size: int, on_room: Any) -> PoolSlots:
+        return PoolSlots(
+            name,
+            size,
+            new_cell=self._cells.new_cell,
+            execute=self._executor.run,
+            settle=self._flusher.settle,
+            on_room=on_room,
+        )
+
+    def _announce(self, batch: Batch, ids: list[str]) -> None:
+        self._link.send(Opened(batch.number, batch.token, batch.route, ids))
+
+    def _on_closed(self, batch: int) -> None:
+        self._link.send(Closed(batch))
+
+    def _retire(self, reason: str) -> None:
+        self._retire_reason = self._retire_reason or reason
+
+    # the control thread
+
+    def _control(self) -> None:
+        try:
+            self._link.send(Ready())
+            for message in self._early:
+                self._obey(message)
+            while True:
+                readable, _, _ = select.select([self._link], [], [], TICK_SECONDS)
+                for message in self._link.receive() if readable else ():
+                    self._obey(message)
+                if self._link.closed:
+                    os._exit(1)  # no supervisor: nobody renews our leases
+                self._stop_what_must_stop()
+                self._report()
+                self._go_on_leaving()
+        except BaseException:
+            log.exception("the control thread failed; the worker ends")
+            self._exit(1)
+
+    def _obey(self, message: Message) -> None:
+        match message:
+            case AloneEnded(job_id):
+                self._isolation.ended(job_id)
+            case Lost(ids):
+                self._marks.lost.update(ids)
+            case CancelRequested(ids):
+                self._marks.cancelled.update(ids)
+            case Drain():
+                self._begin_leaving(inf)
+            case Stop(grace_seconds):
+                self._begin_leaving(monotonic() + grace_seconds)
+            case HandBack():
+                self._begin_leaving(monotonic())
+
+    def _stop_what_must_stop(self) -> None:
+        """Tells handlers why they should stop; asked again until they have, since marks may arrive before the start."""
+        for execution in self._running():
+            job_id = execution.lease.id
+            if job_id in self._marks.lost:
+                execution.stop(LeaseLost(f"The lease of job {job_id} belongs to another worker now."))
+            elif monotonic() >= execution.batch.fence():
+                execution.stop(LeaseLost(f"The lease of job {job_id} could not be renewed in time."))
+            elif job_id in self._marks.cancelled:
+                execution.stop(JobCancelled(f"Job {job_id} was cancelled."))
+
+    def _running(self) -> list[Execution]:
+        return [execution for pool in self._source.pools for execution in pool.running()]
+
+    def _report(self) -> None:
+        pools = self._source.pools
+        report = Report(
+            slots={pool.name: pool.size for pool in pools},
+            running=len(self._running()),
+            ended=sum(pool.ended for pool in pools),
+            trouble=self._source.trouble or self._flusher.trouble,
+            idle=self._source.is_idle,
+        )
+        if report != self._last_report:
+            self._last_report = report
+            self._link.send(report)
+
+    # the way out
+
+    def _begin_leaving(self, leave_by: float) -> None:
+        first = self._leave_by is None
+        self._leave_by = min(leave_by, inf if self._leave_by is None else self._leave_by)
+        if first:
+            self._source.quiesce(LEASE_CALL_SECONDS)
+            self._source.hand_back()
+
+    def _go_on_leaving(self) -> None:
+        if self._retire_reason is not None and self._leave_by is None:
+            self._link.send(Retiring(self._retire_reason))
+            self._begin_leaving(inf)
+        if self._leave_by is None:
+            return
+        if self._source.in_hand and monotonic() >= self._leave_by:
+            self._abandon_running()
+        elif self._source.in_hand:
+            return
+        self._exit(0)
+
+    def _abandon_running(self) -> None:
+        """Hand back what runs: it has begun and is charged. What its handler still returns is not reported."""
+        for execution in self._running():
+            lease = execution.lease
+            self._marks.lost.add(lease.id)
+            execution.stop(LeaseLost("The worker is stopping; the job goes back and will run again."))
+            self._flusher.settle(execution.batch, Release(lease.id, lease.token, charged=True))
+            self._abandoned += 1
+
+    def _exit(self, code: int) -> None:
+        """Ends the process under threads that may be anywhere: there is nothing left to tidy up."""
+        self._flusher.finish(FLUSH_SECONDS)
+        self._link.send(Bye(self._abandoned))
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

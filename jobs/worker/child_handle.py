@@ -1,0 +1,124 @@
+"""What the supervisor knows of one child: its process, its link, and the leases it holds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from contextlib import suppress
+from time import time
+from typing import NamedTuple
+
+from jobs.core.job import Route
+from jobs.runtime.process import is_stopped
+from jobs.worker.cells import Cells, StartedJob
+from jobs.worker.link import Link
+from jobs.worker.messages import FromSupervisor, Opened, Report
+from jobs.worker.nursery import Conception
+
+
+class HeldLease(NamedTuple):
+    """One job in the hands of one child."""
+
+    route: Route
+    id: str
+    token: str
+
+
+class StartedLease(NamedTuple):
+    """A lease whose job has begun. ``started_at_ms``: server clock."""
+
+    lease: HeldLease
+    started_at_ms: int
+
+
+class _OpenBatch:
+    def __init__(self, opened: Opened) -> None:
+        self.token = opened.token
+        self.route = Route(*opened.route)
+        self.ids = opened.ids
+
+    def leases(self) -> list[HeldLease]:
+        return [HeldLease(self.route, job_id, self.token) for job_id in self.ids]
+
+
+class Errand(NamedTuple):
+    """What a child that was made for one job was made for."""
+
+    job_id: str
+    asker: ChildHandle  # whose slot waits for it
+
+
+class ChildHandle:
+    """Written by the supervisor's main thread; leases are also read, and dropped, by the threads that keep them."""
+
+    def __init__(self, number: int, worker_id: str, conception: Conception) -> None:
+        self.number = number
+        self.id = worker_id
+        self.link = Link.of_supervisor(conception.link)
+        self.cells = Cells(conception.cells_fd)
+        os.close(conception.cells_fd)  # the mapping stays
+        self.pid: int | None = None
+        self.exit_code: int | None = None
+        self.started_at_ms = int(time() * 1000)
+        self.is_ready = False
+        self.is_leaving = False
+        self.errand: Errand | None = None  # set: it was made for one job
+        self.report = Report({}, 0, 0, None, False)
+        self.abandoned = 0
+        self._batches: dict[int, _OpenBatch] = {}
+        self._newest_batch = 0
+        self._lock = threading.Lock()
+
+    @property
+    def is_alone(self) -> bool:
+        """Made for one job under suspicion; counts for nothing else."""
+        return self.errand is not None
+
+    @property
+    def can_work(self) -> bool:
+        """Alive, and not frozen: only such a child may have its leases renewed."""
+        return self.pid is not None and self.exit_code is None and not is_stopped(self.pid)
+
+    def send(self, message: FromSupervisor) -> None:
+        self.link.send(message)
+
+    def kill(self) -> None:
+        if self.pid is not None and self.exit_code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    # leases
+
+    def open_batch(self, opened: Opened) -> None:
+        with self._lock:
+            self._batches[opened.batch] = _OpenBatch(opened)
+            self._newest_batch = opened.batch
+
+    def close_batch(self, number: int) -> None:
+        with self._lock:
+            self._batches.pop(number, None)
+
+    def leases(self) -> tuple[int, list[HeldLease]]:
+        """All that it holds, and the number of the newest batch among them or before them."""
+        with self._lock:
+            return self._newest_batch, [lease for batch in self._batches.values() for lease in batch.leases()]
+
+    def drop(self, ids: set[str]) -> None:
+        """These need no renewal any more, though their batch is still open."""
+        with self._lock:
+            for batch in self._batches.values():
+                if not ids.isdisjoint(batch.ids):
+                    batch.ids = [job_id for job_id in batch.ids if job_id not in ids]
+
+    def started(self) -> list[StartedLease]:
+        """Jobs that run now, or ran when it died."""
+        with self._lock:
+            return [
+                StartedLease(HeldLease(batch.route, job.id, batch.token), job.started_at_ms)
+                for job in self.cells.started()
+                if (batch := self._batches.get(job.batch)) is not None
+            ]
+
+    def started_jobs(self) -> list[StartedJob]:
+        return self.cells.started()

@@ -1,0 +1,233 @@
+"""The children of a host: as many as were asked for, whatever happens to them.
+
+Lives in the supervisor's main thread; only ``children`` is also read by others.
+"""
+
+from __future__ import annotations
+
+import logging
+import selectors
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from time import monotonic
+
+from jobs.runtime.loop import Backoff
+from jobs.runtime.process import describe_exit, resident_bytes
+from jobs.worker.child_handle import ChildHandle, Errand
+from jobs.worker.leases import CrashSettler
+from jobs.worker.messages import (
+    AloneEnded,
+    Bye,
+    Closed,
+    Drain,
+    HandBack,
+    Message,
+    Opened,
+    Ready,
+    Report,
+    Retiring,
+    RunAlone,
+    Serve,
+    Stop,
+)
+from jobs.worker.nursery import Born, Ended, Nursery
+from jobs.worker.options import WorkerOptions
+
+log = logging.getLogger("jobs.worker")
+
+WATCH_SECONDS = 1.0
+"""How often the memory of the children is looked at."""
+
+OVERTIME_SECONDS = 20.0
+"""A child that should have ended is killed after as long: its handlers or its store would not let it go."""
+
+
+class Crew:
+    def __init__(
+        self,
+        nursery: Nursery,
+        selector: selectors.BaseSelector,
+        settler: CrashSettler,
+        options: WorkerOptions,
+        host_id: str,
+        on_death: Callable[[ChildHandle], None],
+    ) -> None:
+        self._nursery = nursery
+        self._selector = selector
+        self._settler = settler
+        self._options = options
+        self._host_id = host_id
+        self._on_death = on_death
+        self._children: dict[int, ChildHandle] = {}
+        self._numbers = 0
+        self._wanted = options.processes
+        self._start_backoff = Backoff(first=0.5, cap=10.0)
+        self._start_after = 0.0
+        self._watch_at = 0.0
+        self._kill_at = inf
+        self.abandoned = 0
+        self.start_trouble: str | None = None
+        self.children: list[ChildHandle] = []  # a new list with every change: other threads may walk the old one
+
+    # what is asked of it
+
+    def keep_full(self) -> None:
+        """Asks for what is missing. Called again and again: after each event, and at least every second."""
+        serving = sum(not child.is_leaving and not child.is_alone for child in self.children)
+        if monotonic() >= self._start_after:
+            for _ in range(self._wanted - serving):
+                self._conceive().send(Serve())
+
+    def watch(self) -> None:
+        """Retires children that have grown too large, and kills those that overstay."""
+        now = monotonic()
+        if now >= self._kill_at:
+            for child in self.children:
+                log.error("%s did not end in time and is killed", child.id)
+                child.kill()
+            self._kill_at = now + OVERTIME_SECONDS
+        if self._options.max_rss_bytes is not None and now >= self._watch_at:
+            self._watch_at = now + WATCH_SECONDS
+            for child in self.children:
+                self._retire_if_too_large(child, self._options.max_rss_bytes)
+
+    def next_event_in(self) -> float:
+        """Seconds until something has to be done without a message: the selector's time-out."""
+        start = self._start_after if len(self.children) < self._wanted else inf
+        return max(0.0, min(WATCH_SECONDS, start - monotonic(), self._kill_at - monotonic()))
+
+    def drain(self) -> None:
+        """Take nothing new, finish what runs, end. No replacements from now on."""
+        self._wanted = 0
+        for child in self.children:
+            self._let_go(child, Drain())
+
+    def stop(self, grace_seconds: float) -> None:
+        """The same, but hand back what still runs after ``grace_seconds``."""
+        self._wanted = 0
+        self._kill_at = monotonic() + grace_seconds + OVERTIME_SECONDS
+        for child in self.children:
+            self._let_go(child, Stop(grace_seconds))
+
+    def hand_back(self) -> None:
+        """Hand everything back now."""
+        self._kill_at = monotonic() + OVERTIME_SECONDS
+        for child in self.children:
+            self._let_go(child, HandBack())
+
+    def dismiss(self, worker_id: str, message: Drain | Stop) -> None:
+        """A person asked this one child to go: it is not replaced."""
+        for child in self.children:
+            if child.id == worker_id:
+                if not child.is_leaving:
+                    self._wanted -= 1
+                self._let_go(child, message)
+
+    @property
+    def is_gone(self) -> bool:
+        """Nobody is left and nobody is wanted."""
+        return not self.children and self._wanted <= 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Every child is there and has found nothing to do."""
+        children = self.children
+        return len(children) >= self._wanted and all(child.report.idle for child in children)
+
+    # events
+
+    def read_nursery(self) -> None:
+        for event in self._nursery.read():
+            match event:
+                case Born(number, pid):
+                    self._children[number].pid = pid
+                case Ended(number, exit_code):
+                    self._bury(self._children[number], exit_code)
+
+    def bury_all(self, reason: str) -> None:
+        """The nursery died, and they with it."""
+        for child in self.children:
+            child.exit_code = -9
+            self._take_leave(child, reason)
+
+    def _conceive(self) -> ChildHandle:
+        self._numbers += 1
+        child = ChildHandle(self._numbers, f"{self._host_id}.{self._numbers}", self._nursery.request(self._numbers))
+        self._selector.register(child.link, selectors.EVENT_READ, partial(self._read_link, child))
+        self._children[child.number] = child
+        self.children = list(self._children.values())
+        return child
+
+    def _isolate(self, order: RunAlone, asker: ChildHandle) -> None:
+        """A process of its own for a job under suspicion; its lease moves there."""
+        lease = order.lease
+        alone = self._conceive()
+        alone.errand = Errand(lease.id, asker)
+        alone.open_batch(Opened(1, lease.token, lease.route, [lease.id]))
+        asker.drop({lease.id})
+        alone.send(order)
+
+    def _read_link(self, child: ChildHandle) -> None:
+        if child.number not in self._children:
+            return  # the nursery reported its end in the same moment, and its link was read to the end then
+        for message in child.link.receive():
+            self._hear(child, message)
+        if child.link.closed:  # it is ending; the nursery will say how
+            self._selector.unregister(child.link)
+
+    def _hear(self, child: ChildHandle, message: Message) -> None:
+        match message:
+            case Opened():
+                child.open_batch(message)
+            case Closed(batch):
+                child.close_batch(batch)
+            case RunAlone():
+                self._isolate(message, child)
+            case Report():
+                child.report = message
+            case Ready():
+                child.is_ready = True
+                self._start_backoff.reset()
+                self.start_trouble = None
+            case Retiring(reason):
+                if not child.is_alone:
+                    log.info("%s retires: %s", child.id, reason)
+                child.is_leaving = True
+            case Bye(abandoned):
+                self.abandoned += abandoned
+
+    def _bury(self, child: ChildHandle, exit_code: int) -> None:
+        child.exit_code = exit_code
+        how = describe_exit(exit_code)
+        if exit_code != 0 or not child.is_leaving:
+            log.error("%s (pid %s) died: %s", child.id, child.pid, how)
+        if not child.is_ready:
+            self.start_trouble = f"workers die at their start: {how}"
+            self._start_after = monotonic() + self._start_backoff.next_seconds()
+        self._take_leave(child, f"worker died: {how}")
+
+    def _take_leave(self, child: ChildHandle, reason: str) -> None:
+        if not child.link.closed:
+            self._selector.unregister(child.link)
+            for message in child.link.receive_rest():
+                self._hear(child, message)
+        del self._children[child.number]
+        self.children = list(self._children.values())
+        self._settler.take_over(child, reason)
+        child.link.close()
+        if child.errand is not None:
+            child.errand.asker.send(AloneEnded(child.errand.job_id))
+        self._on_death(child)
+
+    def _let_go(self, child: ChildHandle, message: Drain | Stop | HandBack) -> None:
+        child.is_leaving = True
+        child.send(message)
+
+    def _retire_if_too_large(self, child: ChildHandle, limit: int) -> None:
+        if child.is_leaving or child.pid is None:
+            return
+        size = resident_bytes(child.pid)
+        if size > limit:
+            log.info("%s retires: it uses %d MB of memory", child.id, size >> 20)
+            self._let_go(child, Drain())

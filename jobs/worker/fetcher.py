@@ -1,0 +1,329 @@
+"""Leases jobs for the slots of a child: as many as they can use soon, from every partition in turn.
+
+It waits in one place for everything that may let it go on (room in a slot, news from the server, a due time, the end):
+its bell. While a partition is known to be empty it is asleep, and costs the server nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from time import monotonic
+
+from jobs.core.job import Route
+from jobs.engine import Engine, LeaseReply, new_token
+from jobs.registry import registry
+from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff
+from jobs.worker.batch import Batch
+from jobs.worker.cells import Cells
+from jobs.worker.flusher import Flusher
+from jobs.worker.lookahead import MOST, Lookahead
+from jobs.worker.options import WorkerOptions
+from jobs.worker.settlement import Park, Release
+from jobs.worker.slots import PoolSlots, Work
+from jobs.worker.waiter import Waiter
+
+log = logging.getLogger("jobs.worker")
+
+IDLE_SECONDS = 5.0
+"""A partition that was found empty is looked at again after as long, should a wake-up have been lost."""
+
+BURST_IDLE_SECONDS = 0.2
+"""The same for a host that is to exit when there is nothing to do."""
+
+STALL_SECONDS = 0.25
+"""Jobs that have waited here as long while no slot became free go back: somebody else may have one."""
+
+UNFLUSHED_LIMIT = 5000
+"""No new jobs while so many results wait for the store."""
+
+DUE_MARGIN_SECONDS = 0.0005
+"""Added to a due time, so that the wake-up is not a clock tick too early and for nothing."""
+
+
+class Fetcher(threading.Thread):
+    """One for each child. ``announce`` tells the supervisor of a batch before any of its jobs can start."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        options: WorkerOptions,
+        worker_id: str,
+        *,
+        cells: Cells,
+        flusher: Flusher,
+        new_pool: Callable[[str, int, Callable[[], None]], PoolSlots],
+        announce: Callable[[Batch, list[str]], None],
+        on_spent: Callable[[], None],
+    ) -> None:
+        super().__init__(name="fetcher", daemon=True)
+        self._engine = engine
+        self._options = options
+        self._worker_id = worker_id
+        self._cells = cells
+        self._flusher = flusher
+        self._new_pool = new_pool
+        self._announce = announce
+        self._on_spent = on_spent
+        self._bell = threading.Event()
+        self._waiter = Waiter(engine, self._bell.set)
+        self._leasing = threading.Lock()
+        self._quiet = False
+        self._routes: list[Route] = []
+        self._turn = 0
+        self._refresh_at = 0.0
+        self._lines: dict[str, _Line] = {}
+        self._asleep_until: dict[Route, float] = {}
+        self._paused: set[Route] = set()
+        self._grants: dict[Route, tuple[str, float]] = {}  # sent and not answered yet: token, when first sent
+        self._batches = 0
+        self._jobs_taken = 0
+        self._idle_seconds = BURST_IDLE_SECONDS if options.burst else IDLE_SECONDS
+        self._backoff = Backoff()
+        self._trouble: str | None = None
+
+    # what others may ask
+
+    @property
+    def pools(self) -> list[PoolSlots]:
+        return [line.slots for line in list(self._lines.values())]
+
+    @property
+    def in_hand(self) -> int:
+        return sum(pool.in_hand for pool in self.pools)
+
+    @property
+    def is_idle(self) -> bool:
+        """Every served partition was found empty or paused, and nothing is left to do or to report."""
+        asleep = bool(self._routes) and all(route in self._asleep_until for route in self._routes)
+        return asleep and self.in_hand == 0 and self._flusher.backlog == 0
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is consumed, when nothing is."""
+        if self._trouble or self._waiter.trouble:
+            return self._trouble or self._waiter.trouble
+        if self._routes and self._paused.issuperset(self._routes):
+            return "paused"
+        return None
+
+    def quiesce(self, timeout: float) -> None:
+        """Lease nothing more. On return no lease call is under way, unless it takes longer than ``timeout`` seconds."""
+        self._quiet = True
+        self._bell.set()
+        if self._leasing.acquire(timeout=timeout):
+            self._leasing.release()
+
+    def hand_back(self) -> None:
+        """Give back whatever no slot has begun. From the fetcher itself, or after ``quiesce``."""
+        for pool in self.pools:
+            self._hand_back(pool)
+
+    # the thread
+
+    def run(self) -> None:
+        self._waiter.start()
+        while not self._quiet:
+            try:
+                self._refresh()
+                if not self._lease_from_each():
+                    self._return_stalled()
+                    self._rest()
+                self._trouble = None
+                self._backoff.reset()
+            except Exception as error:
+                self._stumble(error)
+
+    def _stumble(self, error: Exception) -> None:
+        expected = isinstance(error, ENVIRONMENT_ERRORS)
+        if self._trouble is None or not expected:
+            log.warning("cannot lease jobs: %s", error, exc_info=not expected)
+        self._trouble = str(error)
+        self._bell.wait(self._backoff.next_seconds())
+
+    def _refresh(self) -> None:
+        """Follow new pools, new partitions and changed slots."""
+        if monotonic() < self._refresh_at:
+            return
+        topology = self._engine.topology
+        for name in self._options.pools or topology.pools():
+            self._line(name).resize(self._options.concurrency or self._engine.pools.slots(name))
+        self._routes = [route for name in self._lines for route in topology.partitions(name)]
+        self._refresh_at = monotonic() + IDLE_SECONDS
+
+    def _line(self, name: str) -> _Line:
+        if name not in self._lines:
+            self._engine.topology.ensure(name)
+            self._lines[name] = _Line(self._new_pool(name, 0, self._bell.set))
+        return self._lines[name]
+
+    # leasing
+
+    def _lease_from_each(self) -> bool:
+        """One call to each partition that may have something and whose pool has room; whether any had."""
+        self._turn += 1
+        took = False
+        for position in range(len(self._routes)):
+            route = self._routes[(self._turn + position) % len(self._routes)]
+            if not self._is_asleep(route) and (room := self._room(route.pool)) > 0:
+                took |= self._lease(route, room)
+        return took
+
+    def _is_asleep(self, route: Route) -> bool:
+        return self._asleep_until.get(route, 0.0) > monotonic()
+
+    def _room(self, pool: str) -> int:
+        """How many jobs to ask for now; 0 while there are enough."""
+        line = self._lines[pool]
+        line.measure()
+        if self._quiet or line.has_enough or self._flusher.backlog > UNFLUSHED_LIMIT:
+            return 0
+        return min(line.room, MOST, *self._allowances())
+
+    def _allowances(self) -> list[int]:
+        """What is left of the limits of the whole process."""
+        left = []
+        if self._options.max_in_flight is not None:
+            left.append(self._options.max_in_flight - self.in_hand)
+        if self._options.max_jobs is not None:
+            left.append(self._options.max_jobs - self._jobs_taken)
+        return left
+
+    def _lease(self, route: Route, limit: int) -> bool:
+        with self._leasing:
+            if self._quiet:
+                return False
+            token, sent_at = self._grant(route)
+            reply = self._engine.leases.lease(
+                route, worker=self._worker_id, token=token, limit=limit, lease_ms=self._options.lease_ms
+            )
+            del self._grants[route]
+            if reply.jobs:
+                self._take(route, token, sent_at, reply)
+        self._note_what_is_left(route, reply)
+        return bool(reply.jobs)
+
+    def _grant(self, route: Route) -> tuple[str, float]:
+        """The token to ask with: one whose answer was lost finds the jobs it was given, while their lease lasts."""
+        token, sent_at = self._grants.get(route, ("", 0.0))
+        if not token or monotonic() > sent_at + self._options.lease_seconds:
+            token, sent_at = new_token(), monotonic()
+        self._grants[route] = (token, sent_at)
+        return token, sent_at
+
+    def _take(self, route: Route, token: str, sent_at: float, reply: LeaseReply) -> None:
+        self._batches += 1
+        batch = Batch(
+            self._batches,
+            token,
+            route,
+            len(reply.jobs),
+            leased_at=sent_at,
+            clock_offset=reply.now - monotonic() * 1000,
+            lease_seconds=self._options.lease_seconds,
+            cells=self._cells,
+        )
+        self._announce(batch, [job.id for job in reply.jobs])
+        self._jobs_taken += len(reply.jobs)
+        self._lines[route.pool].slots.hand(self._known(batch, reply))
+        if self._options.max_jobs is not None and self._jobs_taken >= self._options.max_jobs:
+            self._on_spent()
+
+    def _known(self, batch: Batch, reply: LeaseReply) -> list[Work]:
+        """The jobs that may run here; the others are parked."""
+        disabled = self._engine.types.disabled()
+        works = []
+        for lease in reply.jobs:
+            if lease.type in registry and lease.type not in disabled:
+                works.append(Work(batch, lease, registry.get(lease.type)))
+            else:
+                self._flusher.settle(batch, Park(lease.id, lease.token, lease.type))
+        return works
+
+    def _note_what_is_left(self, route: Route, reply: LeaseReply) -> None:
+        self._asleep_until.pop(route, None)
+        self._paused.discard(route)
+        if reply.paused:
+            self._paused.add(route)
+            self._hand_back(self._lines[route.pool].slots)
+        if reply.paused or not reply.jobs or not reply.ready_left:
+            self._asleep_until[route] = monotonic() + self._nap(reply)
+
+    def _nap(self, reply: LeaseReply) -> float:
+        if reply.next_due is None or reply.paused:
+            return self._idle_seconds
+        return min(self._idle_seconds, max(0.0, (reply.next_due - reply.now) / 1000) + DUE_MARGIN_SECONDS)
+
+    # waiting
+
+    def _rest(self) -> None:
+        with_room = [route for route in self._routes if self._room(route.pool) > 0]
+        if not self._waiter.is_armed and (empty := [route for route in with_room if self._is_asleep(route)]):
+            self._waiter.arm(empty, self._idle_seconds)
+        self._bell.wait(self._seconds_to_rest(with_room))
+        self._bell.clear()
+        while self._waiter.woken:
+            self._asleep_until.pop(self._waiter.woken.pop(), None)
+
+    def _seconds_to_rest(self, with_room: list[Route]) -> float:
+        """Until the first partition that we could lease from may have something again."""
+        now = monotonic()
+        rest = min((self._asleep_until.get(route, now) - now for route in with_room), default=self._idle_seconds)
+        if any(line.slots.waiting for line in self._lines.values()) or self._flusher.backlog > UNFLUSHED_LIMIT:
+            rest = min(rest, STALL_SECONDS / 2)
+        return max(0.0, rest)
+
+    # giving back
+
+    def _return_stalled(self) -> None:
+        for line in self._lines.values():
+            if line.has_stalled():
+                self._hand_back(line.slots)
+
+    def _hand_back(self, pool: PoolSlots) -> None:
+        for batch, lease, _ in pool.take_back():
+            self._jobs_taken -= 1
+            self._flusher.settle(batch, Release(lease.id, lease.token))
+
+
+class _Line:
+    """A pool's slots with what the fetcher remembers of them."""
+
+    def __init__(self, slots: PoolSlots) -> None:
+        self.slots = slots
+        self._lookahead = Lookahead()
+        self._ended = 0
+        self._moved_at = monotonic()
+
+    def resize(self, size: int) -> None:
+        if size != self.slots.size:
+            self.slots.resize(size)
+
+    def measure(self) -> None:
+        self._lookahead.measure(self.slots.ended, self.slots.busy_seconds)
+        self.slots.low_water = self._ahead // 2
+
+    @property
+    def has_enough(self) -> bool:
+        """More than half of what it should hold ready is still waiting: the next call shall be worth its while."""
+        return self.slots.waiting > self.slots.low_water
+
+    @property
+    def room(self) -> int:
+        return self.slots.size + self._ahead - self.slots.in_hand
+
+    @property
+    def _ahead(self) -> int:
+        return self._lookahead.jobs(self.slots.size)
+
+    def has_stalled(self) -> bool:
+        """Jobs wait, and no slot has finished one for ``STALL_SECONDS``."""
+        ended, now = self.slots.ended, monotonic()
+        if ended != self._ended or not self.slots.waiting:
+            self._ended, self._moved_at = ended, now
+            return False
+        if now - self._moved_at < STALL_SECONDS:
+            return False
+        self._lookahead.stalled(STALL_SECONDS)
+        return True

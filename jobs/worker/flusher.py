@@ -1,0 +1,211 @@
+"""Tells the store how attempts ended, many at a time, and keeps the results until it has heard them.
+
+The only thread that settles batches: slots, fetcher and shutdown all hand it what became of a job.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, NamedTuple
+
+from jobs.core.job import LeasedJob, Route
+from jobs.engine import Completion, Engine, Failure
+from jobs.exceptions import LeaseLost
+from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff, sleep
+from jobs.worker.batch import Batch, Marks
+from jobs.worker.settlement import Drop, Park, Release, Settlement
+
+log = logging.getLogger("jobs.worker")
+
+MOST = 1000
+"""Settlements in one call; a script takes no more."""
+
+GATHER_SECONDS = 0.0025
+"""While jobs end by the dozen: how long the first waits for others to share its call."""
+
+BUSY = 8
+"""As many in one flush, and it is worth gathering for the next."""
+
+PROGRESS_SECONDS = 0.1
+"""Progress of a job is told no more often; the last word wins."""
+
+
+class Progress(NamedTuple):
+    lease: LeasedJob
+    current: float
+    total: float | None
+    message: str
+
+
+class Flusher(threading.Thread):
+    """``settle`` from any thread. ``on_closed`` is told the number of each batch whose jobs have all been settled."""
+
+    def __init__(
+        self, engine: Engine, marks: Marks, on_closed: Callable[[int], object], on_lost: Callable[[set[str]], object]
+    ) -> None:
+        super().__init__(name="flusher", daemon=True)
+        self._engine = engine
+        self._marks = marks
+        self._on_closed = on_closed
+        self._on_lost = on_lost
+        self._outbox: SimpleQueue[tuple[Batch, Settlement] | None] = SimpleQueue()
+        self._in_flight = 0
+        self._progress: dict[str, Progress] = {}
+        self._progress_due = 0.0
+        self._backoff = Backoff()
+        self._give_up_at: float | None = None
+        self._pause = threading.Event()  # never set before the end: a sleep that the end cuts short
+        self.trouble: str | None = None
+        self._senders: dict[type[Any], Callable[[Route, list[Any]], list[str]]] = {
+            Completion: engine.leases.complete,
+            Failure: engine.leases.fail,
+            Release: self._release,
+            Park: self._park,
+        }
+
+    def settle(self, batch: Batch, settlement: Settlement) -> None:
+        """What became of one job of the batch. Once for each job."""
+        self._outbox.put((batch, settlement))
+
+    def report(self, progress: Progress) -> None:
+        """How far a running job is; never blocks."""
+        first = not self._progress
+        self._progress[progress.lease.id] = progress
+        if first:
+            self._outbox.put(None)  # wake up and look
+
+    @property
+    def backlog(self) -> int:
+        """Settlements that the store has not accepted yet."""
+        return self._outbox.qsize() + self._in_flight
+
+    def finish(self, timeout: float) -> bool:
+        """Settle what is left and stop; False when the store would not hear all of it within ``timeout`` seconds."""
+        self._give_up_at = monotonic() + timeout
+        self._pause.set()
+        self._outbox.put(None)
+        self.join(timeout + 1.0)
+        return self.backlog == 0
+
+    def run(self) -> None:
+        gather = False
+        while self._give_up_at is None or not self._outbox.empty():
+            settlements = self._collect(gather)
+            gather = len(settlements) >= BUSY
+            self._tell_progress(settlements)
+            self._flush(settlements)
+
+    def _collect(self, gather: bool) -> list[tuple[Batch, Settlement]]:
+        try:
+            first = self._outbox.get(timeout=self._progress_wait())
+        except Empty:
+            return []
+        if gather:
+            self._pause.wait(GATHER_SECONDS)
+        items = [first] if first is not None else []
+        for _ in range(min(self._outbox.qsize(), MOST - 1)):
+            if (item := self._outbox.get_nowait()) is not None:
+                items.append(item)
+        self._in_flight = len(items)
+        return items
+
+    def _flush(self, settlements: list[tuple[Batch, Settlement]]) -> None:
+        for (route, kind), items in _grouped(settlements).items():
+            if kind is not Drop:
+                self._send(self._senders[kind], route, items)
+        self._close_batches(settlements)
+        self._marks.forget(settlement.id for _, settlement in settlements)
+        self._in_flight = 0
+
+    def _send(self, send: Callable[[Route, list[Any]], list[str]], route: Route, items: list[Any]) -> None:
+        """Until it is accepted or refused: the verbs are safe to repeat under the same token."""
+        while True:
+            try:
+                send(route, items)
+            except ENVIRONMENT_ERRORS as error:
+                if not self._wait_out(error, len(items)):
+                    return
+            except Exception as error:
+                self._send_singly(send, route, items, error)
+                return
+            else:
+                self.trouble = None
+                self._backoff.reset()
+                return
+
+    def _wait_out(self, error: Exception, count: int) -> bool:
+        """False when there is no time left to try again."""
+        if self._give_up_at is not None and monotonic() > self._give_up_at:
+            log.error("gave up telling the end of %d jobs, they will run again: %s", count, error)
+            return False
+        if self.trouble is None:
+            log.warning("cannot report ended jobs, results are kept: %s", error)
+        self.trouble = str(error)
+        sleep(self._backoff.next_seconds())
+        return True
+
+    def _send_singly(
+        self, send: Callable[[Route, list[Any]], list[str]], route: Route, items: list[Any], error: Exception
+    ) -> None:
+        """One of them is refused with an error: find it, so that its neighbours do not suffer."""
+        if len(items) == 1:
+            log.error("the store refuses the end of job %s, it will run again: %s", items[0].id, error, exc_info=error)
+            return
+        for item in items:
+            self._send(send, route, [item])
+
+    def _close_batches(self, settlements: list[tuple[Batch, Settlement]]) -> None:
+        for batch, _ in settlements:
+            batch.remaining -= 1
+            if batch.remaining == 0:
+                self._on_closed(batch.number)
+
+    # progress
+
+    def _progress_wait(self) -> float | None:
+        return max(0.0, self._progress_due - monotonic()) if self._progress else None
+
+    def _tell_progress(self, settlements: list[tuple[Batch, Settlement]]) -> None:
+        if not self._progress:
+            return
+        if monotonic() >= self._progress_due:
+            chosen: Iterable[str] = list(self._progress)
+            self._progress_due = monotonic() + PROGRESS_SECONDS
+        else:  # too early for the others, but the last word of a job that ended must come before its end
+            chosen = [settlement.id for _, settlement in settlements]
+        for job_id in chosen:
+            if (progress := self._progress.pop(job_id, None)) is not None:
+                self._tell_one(progress)
+
+    def _tell_one(self, progress: Progress) -> None:
+        try:
+            self._engine.leases.progress(*progress)
+        except LeaseLost:
+            self._on_lost({progress.lease.id})
+        except ENVIRONMENT_ERRORS:
+            pass  # the next one will tell
+        except Exception:
+            log.exception("progress of job %s could not be told", progress.lease.id)
+
+    # the verbs that take leases
+
+    def _release(self, route: Route, items: list[Release]) -> list[str]:
+        for charged in (False, True):
+            if leases := [(item.id, item.token) for item in items if item.charged is charged]:
+                self._engine.leases.release(route, leases, charged=charged)
+        return []
+
+    def _park(self, route: Route, items: list[Park]) -> list[str]:
+        return self._engine.leases.park(route, items)
+
+
+def _grouped(settlements: list[tuple[Batch, Settlement]]) -> dict[tuple[Route, type[Any]], list[Any]]:
+    groups: defaultdict[tuple[Route, type[Any]], list[Any]] = defaultdict(list)
+    for batch, settlement in settlements:
+        groups[batch.route, type(settlement)].append(settlement)
+    return groups

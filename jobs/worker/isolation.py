@@ -1,0 +1,37 @@
+"""Runs jobs under suspicion in processes of their own.
+
+When a worker dies, every job that ran in it may be the cause, and all of them are charged with the crash. Would they go
+back into one process, the poisonous one would take its neighbours down again and again until all were dead. So a job
+that has been charged before runs alone: if its process dies now, there is no doubt whose fault it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jobs.worker.messages import Message, RunAlone
+from jobs.worker.settlement import Drop, Settlement
+
+if TYPE_CHECKING:
+    from jobs.worker.slots import Slot, Work
+
+
+class Isolation:
+    """The child's side: its slot stays taken while the job runs elsewhere, so that no pool runs more than its slots."""
+
+    def __init__(self, send: Callable[[Message], object]) -> None:
+        self._send = send
+        self._waiting: dict[str, Slot] = {}
+
+    def run(self, slot: Slot, work: Work) -> Settlement:
+        """Blocks until that process has ended. It reports the job's end itself."""
+        self._waiting[work.lease.id] = slot
+        self._send(RunAlone(work.lease, work.batch.leased_at, work.batch.clock_offset))
+        slot.replies.get()
+        return Drop(work.lease.id)
+
+    def ended(self, job_id: str) -> None:
+        """From the control thread: the supervisor says so."""
+        if (slot := self._waiting.pop(job_id, None)) is not None:
+            slot.replies.put(None)

@@ -1,0 +1,166 @@
+"""Keeps the leases of all children of a host: renews them, marks what has begun, and settles what the dead leave.
+
+It runs in threads of the supervisor, so a handler that holds its interpreter's lock for minutes cannot lose its lease;
+and it proves before each renewal that the child is alive and not frozen, so a stuck process cannot keep one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import NamedTuple
+
+from jobs.core.job import Route
+from jobs.engine import Engine, RenewReply
+from jobs.runtime.loop import ENVIRONMENT_ERRORS
+from jobs.worker.child_handle import ChildHandle, HeldLease, StartedLease
+from jobs.worker.messages import CancelRequested, Lost
+from jobs.worker.options import WorkerOptions
+
+log = logging.getLogger("jobs.worker")
+
+MARK_SECONDS = 0.2
+"""A job that is seen running twice, as far apart, is marked as started. Shorter ones are over before it matters."""
+
+
+class Renewer:
+    """``tick`` renews every lease of every child that can work."""
+
+    def __init__(self, engine: Engine, children: Callable[[], list[ChildHandle]], options: WorkerOptions) -> None:
+        self._engine = engine
+        self._children = children
+        self._options = options
+
+    def tick(self) -> float:
+        began_at = monotonic()
+        covered: list[tuple[ChildHandle, int]] = []
+        holders: defaultdict[Route, dict[HeldLease, ChildHandle]] = defaultdict(dict)
+        for child in self._children():
+            if child.can_work:
+                newest, leases = child.leases()
+                covered.append((child, newest))
+                for lease in leases:
+                    holders[lease.route][lease] = child
+        for route, held in holders.items():
+            self._renew(route, held)
+        for child, newest in covered:  # only now: every call has succeeded
+            child.cells.note_renewal(began_at, newest)
+        return max(0.0, began_at + self._options.renewal_seconds - monotonic())
+
+    def _renew(self, route: Route, held: dict[HeldLease, ChildHandle]) -> None:
+        reply = self._engine.leases.renew(route, [(lease.id, lease.token) for lease in held], self._options.lease_ms)
+        if reply.lost or reply.ended or reply.cancelled:
+            self._pass_on(reply, held)
+
+    def _pass_on(self, reply: RenewReply, held: dict[HeldLease, ChildHandle]) -> None:
+        ids_of: defaultdict[ChildHandle, set[str]] = defaultdict(set)
+        for lease, child in held.items():
+            ids_of[child].add(lease.id)
+        for child, ids in ids_of.items():
+            lost, cancelled = ids.intersection(reply.lost), ids.intersection(reply.cancelled)
+            child.drop(lost.union(reply.ended))
+            if lost:
+                log.warning("%s lost the leases of %d jobs", child.id, len(lost))
+                child.send(Lost(sorted(lost)))
+            if cancelled:
+                child.send(CancelRequested(sorted(cancelled)))
+
+
+class StartMarker:
+    """``tick`` tells the store which jobs have really begun: only they are charged when their host dies."""
+
+    def __init__(self, engine: Engine, children: Callable[[], list[ChildHandle]]) -> None:
+        self._engine = engine
+        self._children = children
+        self._seen: set[StartedLease] = set()
+        self._marked: set[StartedLease] = set()
+
+    def tick(self) -> float:
+        running = {started for child in self._children() for started in child.started()}
+        due = running & self._seen - self._marked
+        self._seen = running
+        self._marked &= running
+        for route, leases in _by_route(due).items():
+            self._engine.leases.start(
+                route, [(started.lease.id, started.lease.token, started.started_at_ms) for started in leases]
+            )
+        self._marked |= due
+        return MARK_SECONDS
+
+
+class Estate(NamedTuple):
+    """What a dead child leaves: the jobs that had begun, all that it held, and how it died."""
+
+    worker_id: str
+    started: list[StartedLease]
+    held: list[HeldLease]
+    reason: str
+    died_at: float  # monotonic
+
+
+class CrashSettler:
+    """``tick`` settles estates: a crash for each job that had begun, the others go back as if nothing had been."""
+
+    def __init__(self, engine: Engine, options: WorkerOptions) -> None:
+        self._engine = engine
+        self._options = options
+        self._estates: SimpleQueue[Estate] = SimpleQueue()
+        self._current: Estate | None = None
+
+    def take_over(self, child: ChildHandle, reason: str) -> None:
+        """From the main thread, once the child is dead and its link has been read to the end."""
+        _, held = child.leases()
+        if held:
+            self._estates.put(Estate(child.id, child.started(), held, reason, monotonic()))
+
+    @property
+    def is_done(self) -> bool:
+        return self._current is None and self._estates.empty()
+
+    def tick(self) -> float:
+        while self._next() is not None:
+            self._settle_current()
+        return self._options.renewal_seconds
+
+    def _next(self) -> Estate | None:
+        if self._current is None:
+            try:
+                self._current = self._estates.get_nowait()
+            except Empty:
+                return None
+        return self._current
+
+    def _settle_current(self) -> None:
+        """Raises while the store is away and is called again, until the leases have run out and others recover them."""
+        estate = self._current
+        assert estate is not None
+        try:
+            self._settle(estate)
+        except ENVIRONMENT_ERRORS:
+            if monotonic() < estate.died_at + self._options.lease_seconds:
+                raise
+        except Exception:
+            log.exception("what %s held was not settled; it will be recovered", estate.worker_id)
+        self._current = None
+
+    def _settle(self, estate: Estate) -> None:
+        for route, begun in _by_route(estate.started).items():
+            marks = [(started.lease.id, started.lease.token, started.started_at_ms) for started in begun]
+            self._engine.leases.crash(route, marks, reason=estate.reason)
+        charged = {started.lease for started in estate.started}
+        rest: defaultdict[Route, list[HeldLease]] = defaultdict(list)
+        for lease in estate.held:
+            if lease not in charged:
+                rest[lease.route].append(lease)
+        for route, leases in rest.items():
+            self._engine.leases.release(route, [(lease.id, lease.token) for lease in leases])
+
+
+def _by_route(started: Iterable[StartedLease]) -> dict[Route, list[StartedLease]]:
+    groups: defaultdict[Route, list[StartedLease]] = defaultdict(list)
+    for item in started:
+        groups[item.lease.route].append(item)
+    return groups

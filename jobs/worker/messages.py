@@ -1,0 +1,109 @@
+"""What supervisor and child say to each other."""
+
+from __future__ import annotations
+
+import msgspec
+
+from jobs.core.job import LeasedJob
+
+
+class Message(msgspec.Struct, tag=True, array_like=True):
+    """One frame on the link. The class name travels as its tag."""
+
+
+class RunAlone(Message):
+    """A leased job that is under suspicion: run it in a process of its own.
+
+    Said by the child that leased it, and then by the supervisor to the process it made for it.
+    """
+
+    lease: LeasedJob
+    leased_at: float  # monotonic, see Batch
+    clock_offset: float  # server ms minus monotonic ms
+
+
+# child → supervisor
+
+
+class Ready(Message):
+    """Connected and about to lease for the first time."""
+
+
+class Opened(Message):
+    """These jobs were leased under one token, and none of them has been started yet: renew them from now on."""
+
+    batch: int  # grows by one with every batch of this child
+    token: str
+    route: tuple[str, int, int]
+    ids: list[str]
+
+
+class Closed(Message):
+    """Every job of the batch has ended and the store knows."""
+
+    batch: int
+
+
+class Report(Message):
+    """How the child is doing. Sent when something changed, at most a few times a second."""
+
+    slots: dict[str, int]  # pool → slots served
+    running: int
+    ended: int  # since the child started
+    trouble: str | None  # why it cannot consume, when it cannot
+    idle: bool  # every served partition was found empty and nothing is in hand
+
+
+class Retiring(Message):
+    """It will take nothing new, finish what it holds and exit with 0: time to start its replacement."""
+
+    reason: str
+
+
+class Bye(Message):
+    """The last word before exit. ``abandoned``: attempts that were running and were handed back."""
+
+    abandoned: int
+
+
+# supervisor → child
+
+
+class Serve(Message):
+    """The first word to an ordinary child: lease jobs and run them."""
+
+
+class AloneEnded(Message):
+    """The process that ran this job alone has ended, one way or another."""
+
+    job_id: str
+
+
+class Lost(Message):
+    """These leases belong to somebody else now: abandon the attempts, report nothing."""
+
+    ids: list[str]
+
+
+class CancelRequested(Message):
+    """Somebody asked to cancel these jobs."""
+
+    ids: list[str]
+
+
+class Drain(Message):
+    """Take nothing new, hand back what has not started, finish what runs however long it takes, exit."""
+
+
+class Stop(Message):
+    """As ``Drain``, but hand back after ``grace_seconds`` what still runs."""
+
+    grace_seconds: float
+
+
+class HandBack(Message):
+    """Hand back everything now and exit."""
+
+
+FromChild = Ready | Opened | Closed | RunAlone | Report | Retiring | Bye
+FromSupervisor = Serve | RunAlone | AloneEnded | Lost | CancelRequested | Drain | Stop | HandBack

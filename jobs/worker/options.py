@@ -1,0 +1,32 @@
+"""What ``runworkers`` was asked to do. Children inherit it by fork."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerOptions:
+    """The command line of a worker host, checked. Times in seconds."""
+
+    pools: tuple[str, ...] = ()  # empty = every pool, also those that appear later
+    processes: int = 1
+    concurrency: int | None = None  # slots per process and pool; None = what the pool says
+    burst: bool = False  # exit when nothing is ready, due or running
+    max_in_flight: int | None = None  # most jobs one process may hold, running or not
+    max_jobs: int | None = None  # a process is replaced after as many
+    max_rss_bytes: int | None = None  # a process is replaced when it has grown beyond
+    grace_seconds: float = 25.0
+    lease_seconds: float = 10.0
+    schedules: bool = True
+    health_port: int | None = None
+    reload: bool = False
+
+    @property
+    def lease_ms(self) -> int:
+        return int(self.lease_seconds * 1000)
+
+    @property
+    def renewal_seconds(self) -> float:
+        """A third of the lease: two renewals may fail before the lease is lost."""
+        return self.lease_seconds / 3

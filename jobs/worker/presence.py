@@ -1,0 +1,106 @@
+"""Says in the store that this host and its workers are there and how they are, and hears what they are told."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from time import time
+from typing import Protocol
+
+from jobs.core.job import iso, moment
+from jobs.engine import Engine, WorkerInfo
+from jobs.runtime.process import resident_bytes
+from jobs.worker.child_handle import ChildHandle
+
+BEAT_SECONDS = 3.0
+TTL_SECONDS = 10.0
+"""Three beats may fail before the host counts as gone."""
+
+
+class Host(Protocol):
+    """What presence needs to know of the supervisor."""
+
+    id: str
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def children(self) -> list[ChildHandle]: ...
+
+    def state_of(self, child: ChildHandle) -> str: ...
+
+
+class Presence:
+    """``tick`` beats for all of them in one call. ``obey`` is called with (worker id, command)."""
+
+    def __init__(self, engine: Engine, host: Host, version: str, obey: Callable[[str, str], None]) -> None:
+        self._engine = engine
+        self._host = host
+        self._version = version
+        self._obey = obey
+        self._hostname = platform.node()
+        self._started_at_ms = int(time() * 1000)
+        self._gone: SimpleQueue[str] = SimpleQueue()
+
+    def forget(self, child: ChildHandle) -> None:
+        """It has ended: the next beat takes it off the list."""
+        self._gone.put(child.id)
+
+    def tick(self) -> float:
+        infos = [self._of_host(), *(self._of_child(child) for child in self._host.children if child.pid is not None)]
+        commands = self._engine.workers.beat(infos, ttl_ms=int(TTL_SECONDS * 1000))
+        for worker_id, orders in commands.items():
+            for order in orders:
+                self._obey(worker_id, order)
+        self._engine.workers.leave(self._take_gone())
+        return BEAT_SECONDS
+
+    def leave(self) -> None:
+        """The host ends in good order."""
+        self._engine.workers.leave([self._host.id, *(child.id for child in self._host.children), *self._take_gone()])
+
+    def _of_host(self) -> WorkerInfo:
+        children = self._host.children
+        pools: dict[str, int] = {}
+        for child in children:
+            for pool, slots in child.report.slots.items():
+                pools[pool] = pools.get(pool, 0) + slots
+        return WorkerInfo(
+            id=self._host.id,
+            host=self._host.id,
+            hostname=self._hostname,
+            pid=os.getpid(),
+            pools=pools,
+            started_at_ms=self._started_at_ms,
+            state=self._host.state,
+            running=sum(child.report.running for child in children),
+            rss=resident_bytes(os.getpid()),
+            version=self._version,
+        )
+
+    def _of_child(self, child: ChildHandle) -> WorkerInfo:
+        assert child.pid is not None
+        return WorkerInfo(
+            id=child.id,
+            host=self._host.id,
+            hostname=self._hostname,
+            pid=child.pid,
+            pools=child.report.slots,
+            started_at_ms=child.started_at_ms,
+            state=self._host.state_of(child),
+            running=child.report.running,
+            rss=resident_bytes(child.pid),
+            version=self._version,
+            current=[{"id": job.id, "started_at": iso(moment(job.started_at_ms))} for job in child.started_jobs()],
+        )
+
+    def _take_gone(self) -> list[str]:
+        gone = []
+        while True:
+            try:
+                gone.append(self._gone.get_nowait())
+            except Empty:
+                return gone

@@ -1,0 +1,173 @@
+"""The slots of one pool in this process: long-lived threads that run one job at a time each, fed from one queue."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jobs.core.job import LeasedJob
+from jobs.registry import JobType
+from jobs.worker import database
+from jobs.worker.batch import Batch
+from jobs.worker.cells import Cell
+from jobs.worker.settlement import Settlement
+
+if TYPE_CHECKING:
+    from jobs.worker.executor import Execution
+
+log = logging.getLogger("jobs.worker")
+
+
+class Work(NamedTuple):
+    """A leased job on its way to a slot, with the type that will run it."""
+
+    batch: Batch
+    lease: LeasedJob
+    job_type: JobType[..., Any]
+
+
+Execute = Callable[["Slot", Work, float], Settlement]
+"""Runs the work that begins at the given monotonic moment; never raises."""
+
+Settle = Callable[[Batch, Settlement], None]
+
+
+class Slot:
+    """Capacity to run one job at a time. ``current`` is what runs in it, for those who may have to stop it."""
+
+    def __init__(self, pool: PoolSlots, cell: Cell, execute: Execute, settle: Settle) -> None:
+        self.cell = cell
+        self.ended = 0
+        self.busy_seconds = 0.0
+        self.current: Execution | None = None
+        self.retired = True
+        self.replies: SimpleQueue[object] = SimpleQueue()  # from the event loop, for an async job that this slot awaits
+        self._pool = pool
+        self._execute = execute
+        self._settle = settle
+
+    def start(self, name: str) -> None:
+        self.retired = False
+        threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def _serve(self) -> None:
+        pool, execute, settle = self._pool, self._execute, self._settle
+        while (work := self._next_work()) is not None:
+            begun = monotonic()
+            settlement = execute(self, work, begun)
+            self.busy_seconds += monotonic() - begun
+            self.ended += 1
+            settle(work.batch, settlement)
+            pool.slot_finished()
+        self.retired = True
+        database.close_all()
+
+    def _next_work(self) -> Work | None:
+        """None: this slot is one too many. What the last job left open is closed when it grows stale."""
+        while True:
+            try:
+                return self._pool.queue.get(timeout=database.seconds_until_stale())
+            except Empty:
+                database.close_stale()
+
+
+class PoolSlots:
+    """All slots of one pool. ``hand`` and ``take_back`` belong to one thread at a time (fetcher, then shutdown)."""
+
+    def __init__(
+        self,
+        name: str,
+        size: int,
+        *,
+        new_cell: Callable[[], Cell],
+        execute: Execute,
+        settle: Settle,
+        on_room: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self.size = size
+        self.queue: SimpleQueue[Work | None] = SimpleQueue()
+        self.low_water = 0
+        self._slots: list[Slot] = []
+        self._handed = 0  # minus what was taken back
+        self._threads = 0  # minus those that were told to retire
+        self._new_cell = new_cell
+        self._execute = execute
+        self._settle = settle
+        self._on_room = on_room
+
+    def hand(self, works: Iterable[Work]) -> None:
+        """Into the slots, in this order. Threads are started when there is first something for them to do."""
+        for work in works:
+            self._handed += 1
+            self.queue.put(work)
+        self._start_slots(min(self.size, self.in_hand))
+
+    def take_back(self) -> list[Work]:
+        """Whatever no slot has begun yet."""
+        taken: list[Work] = []
+        retirements = 0
+        while True:
+            try:
+                work = self.queue.get_nowait()
+            except Empty:
+                break
+            if work is None:
+                retirements += 1
+            else:
+                taken.append(work)
+        for _ in range(retirements):
+            self.queue.put(None)
+        self._handed -= len(taken)
+        return taken
+
+    def resize(self, size: int) -> None:
+        """Follow a change of the pool's slots. Fewer: running jobs finish first."""
+        for _ in range(self._threads - size):
+            self._threads -= 1
+            self.queue.put(None)
+        self.size = size
+
+    def slot_finished(self) -> None:
+        """Called by each slot after each job: ring for more before the queue runs dry."""
+        if self.queue.qsize() <= self.low_water:
+            self._on_room()
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that no slot has begun yet."""
+        return self.queue.qsize()
+
+    @property
+    def in_hand(self) -> int:
+        """Jobs that wait or run here."""
+        return self._handed - self.ended
+
+    @property
+    def ended(self) -> int:
+        return sum(slot.ended for slot in self._slots)
+
+    @property
+    def busy_seconds(self) -> float:
+        return sum(slot.busy_seconds for slot in self._slots)
+
+    def running(self) -> list[Execution]:
+        """What runs now."""
+        return [current for slot in self._slots if (current := slot.current) is not None]
+
+    def _start_slots(self, wanted: int) -> None:
+        while self._threads < wanted:
+            self._threads += 1
+            self._resting_slot().start(f"{self.name}-slot")
+
+    def _resting_slot(self) -> Slot:
+        """One that was retired, or a new one: cells are not without number."""
+        for slot in self._slots:
+            if slot.retired:
+                return slot
+        self._slots.append(Slot(self, self._new_cell(), self._execute, self._settle))
+        return self._slots[-1]

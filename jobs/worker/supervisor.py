@@ -1,0 +1,253 @@
+"""A worker host: one process that keeps children running, their leases renewed, and the store tidy.
+
+The main thread sits in a selector and does nothing that can block: it hears signals, the nursery and the children's
+links. Whatever talks to the store has a thread of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from jobs.engine import Engine
+from jobs.exceptions import SchedulerError
+from jobs.runtime.loop import Loop
+from jobs.runtime.mailbox import Mailbox
+from jobs.runtime.process import new_host_id
+from jobs.runtime.service import Service, service_loop
+from jobs.runtime.signals import SignalInbox
+from jobs.worker import database
+from jobs.worker.burst import BurstWatch
+from jobs.worker.child import Child
+from jobs.worker.child_handle import ChildHandle
+from jobs.worker.crew import Crew
+from jobs.worker.health import HealthServer
+from jobs.worker.leases import CrashSettler, Renewer, StartMarker
+from jobs.worker.messages import Drain, Stop
+from jobs.worker.nursery import Nursery, NurseryDied
+from jobs.worker.options import WorkerOptions
+from jobs.worker.presence import Presence
+from jobs.worker.reload import SourceWatch
+
+log = logging.getLogger("jobs.worker")
+
+LIVE_SECONDS = 10.0
+"""The main loop moves every second; when it has not for as long, the host is not alive."""
+
+LAST_WORDS_SECONDS = 5.0
+"""At the end: how long the store may take to hear of dead children, and that the host leaves."""
+
+
+class Supervisor:
+    """``run`` blocks until the host has ended and answers its exit code: 0, or 1 when attempts were abandoned."""
+
+    def __init__(
+        self, engine: Engine, options: WorkerOptions, services: Sequence[Service] = (), *, version: str = ""
+    ) -> None:
+        self.id = new_host_id()
+        self.wants_restart = False
+        self._engine = engine
+        self._options = options
+        self._services = services
+        self._version = version
+        self._stopping = False
+        self._draining = False
+        self._nursery_died = False
+        self._moved_at = monotonic()
+        self._loops: list[Loop] = []
+
+    def run(self) -> int:
+        database.close_all()  # nothing that is open now may be shared with children
+        self._nursery = Nursery(partial(_child_main, self._options, self.id))
+        self._assemble()
+        try:
+            self._start()
+            self._live()
+            self._take_leave()
+        finally:
+            self._close()
+        return 1 if self._crew.abandoned or self._nursery_died else 0
+
+    # what others see
+
+    @property
+    def children(self) -> list[ChildHandle]:
+        return self._crew.children
+
+    @property
+    def state(self) -> str:
+        """``consuming``, ``not consuming: why``, ``draining`` or ``stopping``."""
+        if self._stopping:
+            return "stopping"
+        if self._draining:
+            return "draining"
+        trouble = self._trouble()
+        return f"not consuming: {trouble}" if trouble else "consuming"
+
+    def state_of(self, child: ChildHandle) -> str:
+        if self._stopping:
+            return "stopping"
+        if child.is_leaving:
+            return "draining"
+        if not child.is_ready:
+            return "not consuming: starting"
+        return f"not consuming: {child.report.trouble}" if child.report.trouble else "consuming"
+
+    def _trouble(self) -> str | None:
+        if self._renewing.trouble:
+            return f"leases cannot be renewed: {self._renewing.trouble}"
+        if self._crew.start_trouble:
+            return self._crew.start_trouble
+        ready = [child for child in self.children if child.is_ready]
+        if not ready:
+            return "starting"
+        troubles = [child.report.trouble for child in ready]
+        return troubles[0] if all(troubles) else None
+
+    # life
+
+    def _assemble(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._signals = SignalInbox()
+        self._mailbox = Mailbox()
+        self._settler = CrashSettler(self._engine, self._options)
+        self._presence = Presence(self._engine, self, self._version, self._on_command)
+        self._crew = Crew(self._nursery, self._selector, self._settler, self._options, self.id, self._on_death)
+        self._renewing = Loop("renewer", Renewer(self._engine, self._children_now, self._options).tick)
+        self._settling = Loop("settler", self._settler.tick)
+        self._beating = Loop("presence", self._presence.tick)
+        self._marking = Loop("marker", StartMarker(self._engine, self._children_now).tick)
+        self._loops = [self._renewing, self._settling, self._beating, self._marking]
+        self._loops += [service_loop(service) for service in self._services]
+        if self._options.burst:
+            burst = BurstWatch(self._engine, self._options, lambda: self._crew.is_idle, self._post(self._on_burst_over))
+            self._loops.append(Loop("burst", burst.tick))
+        self._health: HealthServer | None = None
+
+    def _start(self) -> None:
+        for source, react in (
+            (self._signals, self._on_signals),
+            (self._nursery, self._crew.read_nursery),
+            (self._mailbox, self._mailbox.run_posted),
+        ):
+            self._selector.register(source, selectors.EVENT_READ, react)
+        if self._options.health_port is not None:
+            self._health = HealthServer(self._options.health_port, livez=self._livez, readyz=self._readyz)
+            self._health.start()
+            log.info("health on http://127.0.0.1:%d/readyz", self._health.port)
+        if self._options.reload:
+            SourceWatch(self._post(self._on_sources_changed)).start()
+        self._crew.keep_full()
+        for loop in self._loops:
+            loop.start()
+
+    def _live(self) -> None:
+        try:
+            while not self._crew.is_gone:
+                for key, _ in self._selector.select(self._crew.next_event_in()):
+                    key.data()
+                self._moved_at = monotonic()
+                self._crew.keep_full()
+                self._crew.watch()
+        except NurseryDied:
+            log.critical("the process that forks the workers has died, and the workers with it: the host ends")
+            self._nursery_died = True
+            self._crew.bury_all("worker died: the process that forks the workers was killed")
+
+    def _take_leave(self) -> None:
+        """Tell the store what is left to tell, if it is there to hear it."""
+        deadline = monotonic() + LAST_WORDS_SECONDS
+        self._stopping = True
+        for loop in self._loops:
+            loop.stop(max(0.0, deadline - monotonic()))
+        while not self._settler.is_done and monotonic() < deadline:
+            try:
+                self._settler.tick()
+            except SchedulerError as error:
+                log.warning("jobs of dead workers could not be settled, they will be recovered: %s", error)
+                break
+        try:
+            self._presence.leave()
+        except SchedulerError as error:
+            log.warning("the host could not sign off: %s", error)
+
+    def _close(self) -> None:
+        if self._health is not None:
+            self._health.close()
+        self._nursery.close()
+        self._selector.close()
+        self._mailbox.close()
+        self._signals.close()
+
+    # reactions, all in the main thread
+
+    def _on_signals(self) -> None:
+        for number in self._signals.read():
+            if self._stopping:
+                log.warning("%s again: handing back what still runs", number.name)
+                self._crew.hand_back()
+            else:
+                log.info("%s: stopping; jobs that run may finish within %g s", number.name, self._options.grace_seconds)
+                self._stop()
+
+    def _stop(self) -> None:
+        self._stopping = True
+        self._crew.stop(self._options.grace_seconds)
+
+    def _drain(self) -> None:
+        self._draining = True
+        self._crew.drain()
+
+    def _on_burst_over(self) -> None:
+        if self._crew.is_idle:
+            self._drain()
+
+    def _on_sources_changed(self) -> None:
+        self.wants_restart = True
+        self._stop()
+
+    def _on_death(self, child: ChildHandle) -> None:
+        self._settling.nudge()
+        self._presence.forget(child)
+
+    def _on_command(self, worker_id: str, command: str) -> None:
+        """From the presence thread: what somebody told a worker to do."""
+        log.info("%s was told to %s", worker_id, command)
+        if worker_id == self.id:
+            self._mailbox.post(self._drain if command == "drain" else self._stop)
+        else:
+            message = Drain() if command == "drain" else Stop(self._options.grace_seconds)
+            self._mailbox.post(partial(self._crew.dismiss, worker_id, message))
+
+    def _post(self, action: Callable[[], object]) -> Callable[[], None]:
+        return lambda: self._mailbox.post(action)
+
+    def _children_now(self) -> list[ChildHandle]:
+        return self._crew.children
+
+    # health
+
+    def _livez(self) -> tuple[bool, dict[str, Any]]:
+        silent = monotonic() - self._moved_at
+        return silent < LIVE_SECONDS, {"id": self.id, "seconds_since_last_move": round(silent, 3)}
+
+    def _readyz(self) -> tuple[bool, dict[str, Any]]:
+        state = self.state
+        return state == "consuming", {
+            "id": self.id,
+            "state": state,
+            "workers": [
+                {"id": child.id, "pid": child.pid, "state": self.state_of(child), "running": child.report.running}
+                for child in self.children
+            ],
+            "trouble": {loop.name: loop.trouble for loop in self._loops if loop.trouble},
+        }
+
+
+def _child_main(options: WorkerOptions, host_id: str, number: int, link: socket.socket, cells_fd: int) -> int:
+    return Child(number, link, cells_fd, options, host_id).run()

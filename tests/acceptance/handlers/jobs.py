@@ -1,0 +1,173 @@
+"""Handlers leave a line in a journal file when they begin and end: what really ran, whatever the store says."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+from jobs import Context, Dead, Fixed, Retry, Snooze, current_context, job
+
+
+def journal(path: str, word: str, job_id: str) -> None:
+    """One line in one write, so that processes cannot mix theirs."""
+    with open(path, "a") as file:
+        file.write(f"{word} {job_id} {os.getpid()}\n")
+
+
+@job("test.nothing")
+def nothing() -> None:
+    """The cheapest job there is."""
+
+
+@job("test.echo")
+def echo(value: Any = None) -> Any:
+    return value
+
+
+@job("test.note")
+def note(path: str, *, ctx: Context) -> None:
+    journal(path, "ran", ctx.id)
+
+
+@job("test.sleep")
+def sleep(seconds: float, path: str, *, ctx: Context) -> str:
+    journal(path, "began", ctx.id)
+    time.sleep(seconds)
+    journal(path, "ended", ctx.id)
+    return "slept"
+
+
+@job("test.asleep")
+async def asleep(seconds: float, path: str, *, ctx: Context) -> str:
+    journal(path, "began", ctx.id)
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        journal(path, "interrupted", ctx.id)
+        raise
+    journal(path, "ended", ctx.id)
+    return current_context().id
+
+
+@job("test.heed", timeout=None)
+def heed(path: str, seconds: float = 20.0, *, ctx: Context) -> None:
+    """Works in small steps and stops when it is asked to."""
+    journal(path, "began", ctx.id)
+    for _ in range(int(seconds / 0.02)):
+        if ctx.is_cancelled():
+            journal(path, "heeded", ctx.id)
+            ctx.raise_if_cancelled()
+        time.sleep(0.02)
+    journal(path, "ended", ctx.id)
+
+
+@job("test.hold_the_lock", timeout=None)
+def hold_the_lock(seconds: float, path: str, *, ctx: Context) -> None:
+    """A C call that keeps the interpreter to itself: no other Python thread of the process moves."""
+    journal(path, "began", ctx.id)
+    ctypes.PyDLL(None).usleep(ctypes.c_uint(int(seconds * 1_000_000)))
+    journal(path, "ended", ctx.id)
+
+
+@job("test.die", backoff=Fixed(0))
+def die(path: str, by: int = signal.SIGKILL, *, ctx: Context) -> None:
+    """Takes its worker with it."""
+    journal(path, "began", ctx.id)
+    os.kill(os.getpid(), by)
+    time.sleep(5)
+
+
+@job("test.quit", max_crashes=1)
+def quit_process(code: int) -> None:
+    """Ends the process as a C library might."""
+    os._exit(code)
+
+
+@job("test.fail", backoff=Fixed(0.05), max_retries=2)
+def fail(message: str = "no luck") -> None:
+    raise ValueError(message)
+
+
+@job("test.raise", max_retries=0)
+def raise_something(what: str) -> None:
+    raise STRANGE[what]()
+
+
+@job("test.decide", backoff=Fixed(0.05))
+def decide(how: str, *, ctx: Context) -> int:
+    if how == "retry" and ctx.attempt == 1:
+        raise Retry(after=0.1)
+    if how == "dead":
+        raise Dead("told so")
+    if how == "snooze" and ctx.fencing_token == 1:
+        raise Snooze(0.1)
+    return ctx.attempt
+
+
+@job("test.result")
+def result(kind: str) -> Any:
+    return {"large": "x" * 300_000, "strange": threading.Lock(), "nan": float("nan")}[kind]
+
+
+@job("test.progress", timeout=None)
+def progress(path: str, *, ctx: Context) -> None:
+    ctx.progress(3, 12, "a quarter")
+    time.sleep(0.5)
+    ctx.progress(12, 12, "all")
+
+
+@job("test.swell")
+def swell(megabytes: int) -> None:
+    """Makes its process larger for good."""
+    _KEPT.append(bytearray(os.urandom(1 << 20) * megabytes))
+
+
+@job("test.connection")
+def connection() -> int:
+    """Uses the database and answers the id of the connection object's socket-like handle."""
+    from django.db import connection as django_connection
+
+    with django_connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return id(django_connection.connection)
+
+
+_KEPT: list[bytearray] = []
+
+
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even my message")
+
+
+class SurrogateError(Exception):
+    def __str__(self) -> str:
+        return "half a character: \ud800"
+
+
+def _exit() -> BaseException:
+    return SystemExit(3)
+
+
+STRANGE: dict[str, Any] = {
+    "exit": _exit,
+    "interrupt": KeyboardInterrupt,
+    "generator": GeneratorExit,
+    "base": BaseException,
+    "unprintable": UnprintableError,
+    "surrogate": SurrogateError,
+    "recursion": RecursionError,
+    "long": lambda: ValueError("x" * 1_000_000),
+}
+
+if "MAINSPRING_TEST_UNKNOWN" not in os.environ:
+
+    @job("test.sometimes")
+    def sometimes(path: str, *, ctx: Context) -> None:
+        """Registered by some workers only."""
+        journal(path, "ran", ctx.id)
