@@ -104,17 +104,17 @@ class JobTypeAdmin(MirroredAdmin):
     @admin.action(description="Enable selected job types", permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[JobType]) -> None:
         count = self.update_all(request, queryset, enabled=True)
-        messages.success(request, f"Enabled {count} job types; their waiting jobs run again.")
+        messages.success(request, f"Enabled {_types(count)}: waiting jobs run again.")
 
     @admin.action(description="Disable selected job types", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[JobType]) -> None:
         count = self.update_all(request, queryset, enabled=False)
-        messages.success(request, f"Disabled {count} job types; their jobs are kept and none is started.")
+        messages.success(request, f"Disabled {_types(count)}: jobs are kept and none is started.")
 
     @admin.action(description="Drop the overrides of selected job types", permissions=["change"])
     def use_declared(self, request: HttpRequest, queryset: QuerySet[JobType]) -> None:
         count = self.update_all(request, queryset, **AS_DECLARED)
-        messages.success(request, f"{count} job types are as the code declares them; enabled or not stays as it was.")
+        messages.success(request, f"Dropped the overrides of {_types(count)}. Whether enabled stays as it was.")
 
     def live_numbers(self) -> Mapping[str, Any]:
         return stats.types()
@@ -138,6 +138,10 @@ class JobTypeAdmin(MirroredAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: JobType | None = None) -> bool:
         # The row of a type that the code still has would be back after the next start.
         return super().has_delete_permission(request, obj) and (obj is None or not obj.registered)
+
+
+def _types(count: int) -> str:
+    return f"{count} job type{'' if count == 1 else 's'}"
 
 
 def _in_force(job_type: JobType, option: str) -> str:

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
+from django.utils.text import capfirst
 
 from jobs.api import budget
 from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
@@ -100,10 +101,11 @@ class MirroredAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's tak
 
     def update_all(self, request: HttpRequest, queryset: QuerySet[Any], **values: Any) -> int:
         """For actions: sets the values in all rows of the queryset and answers how many rows there were."""
+        labels = [capfirst(str(queryset.model._meta.get_field(name).verbose_name)) for name in values]
         with transaction.atomic():
             names = list(queryset.values_list("name", flat=True))
             for row in queryset.model._default_manager.filter(name__in=names):
-                self.log_change(request, row, [{"changed": {"fields": sorted(values)}}])
+                self.log_change(request, row, [{"changed": {"fields": labels}}])
             queryset.model._default_manager.filter(name__in=names).update(**values)
             self.push_on_commit(request, names)
         return len(names)

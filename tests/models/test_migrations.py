@@ -1,0 +1,11 @@
+"""Migrations say what the models say."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import call_command
+
+
+@pytest.mark.django_db
+def test_no_change_of_a_model_waits_for_its_migration() -> None:
+    call_command("makemigrations", "jobs", "--check", "--dry-run", verbosity=0)
