@@ -22,9 +22,9 @@ from jobs.core import options
 from jobs.core.context import Context
 from jobs.core.duration import seconds
 from jobs.core.job import JobSpec, LeasedJob, Route
-from jobs.core.nearest import did_you_mean
 from jobs.core.payload import CONTEXT_ARGUMENT, PayloadCodec, dumps
 from jobs.core.retry import DEFAULT_BACKOFF, Backoff
+from jobs.core.wording import did_you_mean, shown
 from jobs.exceptions import OptionInvalid, UnknownJobType
 
 P = ParamSpec("P")
@@ -65,7 +65,7 @@ class UniqueBy:
         self.function = functions[0] if functions else None
         if len(by) != len(self.arguments) + len(functions) or (functions and len(by) > 1):
             raise OptionInvalid(
-                f"unique: expected names of arguments or one function, got {by!r:.80}",
+                f"unique: expected names of arguments or one function, got {shown(by)}",
                 fix='Write unique="account" or unique=("account", "month").',
             )
         self.until = options.check_until("unique until", until)
@@ -189,7 +189,7 @@ class JobType(Generic[P, R]):
             for argument in named:
                 if argument not in codec.arguments and not codec.takes_any_argument:
                     raise OptionInvalid(
-                        f"{option}: {self.name} has no argument {argument!r:.80}",
+                        f"{option}: {self.name} has no argument {shown(argument)}",
                         fix=did_you_mean(argument, codec.arguments, none="It takes no arguments."),
                     )
 
@@ -252,7 +252,7 @@ class Registry:
             return self._types[name]
         except KeyError:
             raise UnknownJobType(
-                f"No job type {name!r:.200} is registered in this process",
+                f"No job type {shown(name)} is registered in this process",
                 fix=did_you_mean(name, self._types, none="No job type is registered: is your app in INSTALLED_APPS?"),
             ) from None
 
@@ -307,7 +307,7 @@ def check_name(name: object) -> str:
     if isinstance(name, str) and _NAME.fullmatch(name):
         return name
     raise OptionInvalid(
-        f"{name!r:.80} is not a name for a job type",
+        f"{shown(name)} is not a name for a job type",
         fix="Use up to 120 letters, digits, '_', '.', ':' and '-', beginning with a letter: @job(\"email.send\").",
     )
 
@@ -322,7 +322,7 @@ def _check_function(function: object) -> None:
         hint = " Methods cannot be job types: move it to the module."
     elif isinstance(function, JobType):
         hint = " It is a job type already."
-    raise TypeError(f"@job goes on a function, not on {function!r:.120}.{hint}")
+    raise TypeError(f"@job goes on a function, not on {shown(function)}.{hint}")
 
 
 def _check_errors(name: str, value: Any) -> tuple[type[BaseException], ...]:
@@ -330,7 +330,8 @@ def _check_errors(name: str, value: Any) -> tuple[type[BaseException], ...]:
     for found in classes:
         if not (isinstance(found, type) and issubclass(found, BaseException)):
             raise OptionInvalid(
-                f"{name}: {found!r:.80} is not an exception class", fix=f"Write {name}=(ConnectionError, TimeoutError)."
+                f"{name}: {shown(found)} is not an exception class",
+                fix=f"Write {name}=(ConnectionError, TimeoutError).",
             )
     return classes
 
@@ -338,7 +339,7 @@ def _check_errors(name: str, value: Any) -> tuple[type[BaseException], ...]:
 def _check_rate(value: object) -> str:
     if isinstance(value, str) and _RATE.fullmatch(value):
         return value
-    raise OptionInvalid(f"rate: {value!r:.80} is not a rate", fix='Write rate="100/m": a number per s, m, h or d.')
+    raise OptionInvalid(f"rate: {shown(value)} is not a rate", fix='Write rate="100/m": a number per s, m, h or d.')
 
 
 def _check_unique(value: Any) -> UniqueBy | None:

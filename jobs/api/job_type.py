@@ -9,8 +9,8 @@ from jobs import registry as registered
 from jobs.api.asynchronous import producing_twin
 from jobs.api.enqueue import enqueue_type
 from jobs.api.handle import JobHandle
-from jobs.core.nearest import did_you_mean
 from jobs.core.options import EnqueueOptions, check_options
+from jobs.core.wording import did_you_mean, shown
 from jobs.exceptions import OptionInvalid
 from jobs.registry import JobOptions, registry
 
@@ -91,7 +91,7 @@ def job(name: Any = None, **options: Any) -> Any:
     for option in options:
         if option not in JobOptions.__annotations__:
             raise OptionInvalid(
-                f"@job has no option {option!r:.80}", fix=did_you_mean(option, JobOptions.__annotations__)
+                f"@job has no option {shown(option)}", fix=did_you_mean(option, JobOptions.__annotations__)
             )
 
     def register(function: Callable[P, R]) -> JobType[P, R]:

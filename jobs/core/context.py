@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from jobs.core.job import LeasedJob, moment_or_none
+from jobs.core.wording import shown
 from jobs.exceptions import OptionInvalid
 
 Report = Callable[[float, float | None, str], None]
@@ -106,7 +107,7 @@ class Context(msgspec.Struct, eq=False):
         for name, number in given.items():
             if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < float("inf"):
                 raise OptionInvalid(
-                    f"progress {name}: expected a number of 0 or more, got {number!r:.80}",
+                    f"progress {name}: expected a number of 0 or more, got {shown(number)}",
                     fix="Write ctx.progress(3, 12) or ctx.progress(0.25, 1.0).",
                 )
         if self.report is not None:

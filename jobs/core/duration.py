@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import timedelta
 
+from jobs.core.wording import shown
 from jobs.exceptions import OptionInvalid
 
 LONGEST_SECONDS = 100 * 365 * 86_400.0
@@ -20,13 +21,13 @@ def seconds(value: object, *, name: str) -> float:
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise OptionInvalid(
-            f"{name}: expected seconds or a timedelta, got {value!r:.80}",
+            f"{name}: expected seconds or a timedelta, got {shown(value)}",
             fix=f"Write for example {name}=90 or {name}=timedelta(minutes=5).",
         )
     # Compared before the conversion: an int of a thousand digits has no float. NaN fails both comparisons.
     if not 0 <= value <= LONGEST_SECONDS:
         raise OptionInvalid(
-            f"{name}: {value!r:.80} is not between 0 and {LONGEST_SECONDS:.0f} seconds (a hundred years)",
+            f"{name}: {shown(value)} is not between 0 and {LONGEST_SECONDS:.0f} seconds (a hundred years)",
             fix=f"Give {name} in seconds, 0 or more.",
         )
     return float(value)

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict
 
 from jobs.core.duration import milliseconds, seconds
-from jobs.core.nearest import did_you_mean
 from jobs.core.retry import Backoff, encode_backoff
+from jobs.core.wording import did_you_mean, shown
 from jobs.exceptions import OptionInvalid
 
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -100, 100
@@ -57,7 +57,7 @@ def check_options(given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         check = _CHECKS.get(name)
         if check is None:
-            raise OptionInvalid(f"There is no option {name!r:.80}", fix=did_you_mean(name, _CHECKS))
+            raise OptionInvalid(f"There is no option {shown(name)}", fix=did_you_mean(name, _CHECKS))
         if value is None and name not in MEANS_SOMETHING_AS_NONE:
             continue
         checked[name] = check(name, value)
@@ -70,7 +70,7 @@ def check_pool(name: str, value: Any) -> str:
     if isinstance(value, str) and _POOL.fullmatch(value):
         return value
     raise OptionInvalid(
-        f"{name}: {value!r:.80} is not a pool name",
+        f"{name}: {shown(value)} is not a pool name",
         fix="Use up to 64 letters, digits, '_', '.' and '-', beginning with a letter or digit.",
     )
 
@@ -96,14 +96,14 @@ def check_backoff(name: str, value: Any) -> tuple[Any, ...]:
     if isinstance(value, Backoff):
         return encode_backoff(value)
     raise OptionInvalid(
-        f"{name}: expected Exponential, Linear or Fixed, got {value!r:.80}",
+        f"{name}: expected Exponential, Linear or Fixed, got {shown(value)}",
         fix=f"Write for example {name}=Exponential(base=1, cap=60, jitter=0.2) or {name}=Fixed(5).",
     )
 
 
 def check_tags(name: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple | set | frozenset):
-        raise OptionInvalid(f"{name}: expected a list of texts, got {value!r:.80}", fix=f'Write {name}=["nightly"].')
+        raise OptionInvalid(f"{name}: expected a list of texts, got {shown(value)}", fix=f'Write {name}=["nightly"].')
     # Sets have no order of their own; dict.fromkeys drops repeats and keeps the order of the rest.
     ordered = sorted(value, key=str) if isinstance(value, set | frozenset) else value
     tags = tuple(dict.fromkeys(check_text(f"a tag in {name}", tag) for tag in ordered))
@@ -115,12 +115,12 @@ def check_tags(name: str, value: Any) -> tuple[str, ...]:
 def check_meta(name: str, value: Any) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise OptionInvalid(
-            f"{name}: expected a map of texts, got {value!r:.80}", fix=f'Write {name}={{"customer": "42"}}.'
+            f"{name}: expected a map of texts, got {shown(value)}", fix=f'Write {name}={{"customer": "42"}}.'
         )
     if len(value) > MOST_META:
         raise OptionInvalid(f"{name}: {len(value)} entries are too many", fix=f"Use at most {MOST_META}.")
     return {
-        check_text(f"a name in {name}", key): check_text(f"{name}[{key!r:.80}]", text, may_be_empty=True)
+        check_text(f"a name in {name}", key): check_text(f"{name}[{shown(key)}]", text, may_be_empty=True)
         for key, text in value.items()
     }
 
@@ -132,7 +132,7 @@ def check_delay(name: str, value: Any) -> int:
 def check_run_at(name: str, value: Any) -> int:
     if not isinstance(value, datetime):
         raise OptionInvalid(
-            f"{name}: expected a datetime, got {value!r:.80}",
+            f"{name}: expected a datetime, got {shown(value)}",
             fix=f"Write {name}=timezone.now() + timedelta(minutes=5), or use delay=.",
         )
     if value.utcoffset() is None:
@@ -165,30 +165,30 @@ def check_on_commit(name: str, value: Any) -> bool | str:
     if isinstance(value, bool | str):
         return value
     raise OptionInvalid(
-        f"{name}: expected True, False or a database alias, got {value!r:.80}", fix=f"Write {name}=True."
+        f"{name}: expected True, False or a database alias, got {shown(value)}", fix=f"Write {name}=True."
     )
 
 
 def check_flag(name: str, value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    raise OptionInvalid(f"{name}: expected True or False, got {value!r:.80}", fix=f"Write {name}=True.")
+    raise OptionInvalid(f"{name}: expected True or False, got {shown(value)}", fix=f"Write {name}=True.")
 
 
 def check_text(name: str, value: Any, *, may_be_empty: bool = False) -> str:
     """Printable text (no control characters, no lone surrogates) of up to 200 bytes."""
     if not isinstance(value, str):
-        raise OptionInvalid(f"{name}: expected text, got {value!r:.80}", fix="Write it as a string.")
+        raise OptionInvalid(f"{name}: expected text, got {shown(value)}", fix="Write it as a string.")
     if not value and not may_be_empty:
         raise OptionInvalid(f"{name}: is empty", fix="Give it at least one character, or leave the option out.")
     if not value.isprintable():
         raise OptionInvalid(
-            f"{name}: {value!r:.80} holds characters that cannot be shown",
+            f"{name}: {shown(value)} holds characters that cannot be shown",
             fix="Leave out control characters, line breaks and lone surrogates.",
         )
     if len(value) > LONGEST_TEXT or len(value.encode()) > LONGEST_TEXT:
         raise OptionInvalid(
-            f"{name}: {value!r:.40}… is longer than {LONGEST_TEXT} bytes", fix="Shorten it, or use a digest of it."
+            f"{name}: {shown(value)} is longer than {LONGEST_TEXT} bytes", fix="Shorten it, or use a digest of it."
         )
     return str(value)
 
@@ -196,10 +196,8 @@ def check_text(name: str, value: Any, *, may_be_empty: bool = False) -> str:
 def check_whole(name: str, value: Any, lowest: int, highest: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest:
         return int(value)
-    # A number of a thousand digits cannot even be shown: repr() refuses it.
-    shown = "that number" if isinstance(value, int) and value.bit_length() > 200 else f"{value!r:.80}"
     raise OptionInvalid(
-        f"{name}: {shown} is not a whole number from {lowest} to {highest}",
+        f"{name}: {shown(value)} is not a whole number from {lowest} to {highest}",
         fix=f"Write for example {name}={min(3, highest)}.",
     )
 
@@ -208,7 +206,7 @@ def check_word(name: str, value: Any, words: tuple[str, ...], *, also: str = "")
     if isinstance(value, str) and value in words:
         return value
     choices = ", ".join(f'"{word}"' for word in words)
-    raise OptionInvalid(f"{name}: {value!r:.80} is not one of {choices}{also}", fix=f'Write {name}="{words[0]}".')
+    raise OptionInvalid(f"{name}: {shown(value)} is not one of {choices}{also}", fix=f'Write {name}="{words[0]}".')
 
 
 _POOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import inspect as shapes
 
 from jobs.core.context import Context
-from jobs.core.nearest import did_you_mean
+from jobs.core.wording import did_you_mean, shown
 from jobs.exceptions import PayloadInvalid
 
 DEEPEST = 200
@@ -104,14 +104,18 @@ class PayloadCodec:
     def decode(self, data: bytes) -> dict[str, Any]:
         """The handler's keyword arguments. Raises PayloadInvalid if the bytes do not fit the signature of today."""
         try:
-            arguments = msgspec.structs.asdict(self._decode_named(data))
-        except msgspec.ValidationError as error:
-            raise self._misfit(_loads(data), error) from None
+            arguments = self._decode_arguments(data)
         except (ValueError, RecursionError) as error:
             raise PayloadInvalid(f"{self.type_name}: the stored payload is not JSON: {error}") from None
         if self._rest is not None:
             arguments.update(self._decode_rest(data))
         return arguments
+
+    def _decode_arguments(self, data: bytes) -> dict[str, Any]:
+        try:
+            return msgspec.structs.asdict(self._decode_named(data))
+        except msgspec.ValidationError as error:
+            raise self._misfit(_loads(data), error) from None
 
     def _decode_rest(self, data: bytes) -> dict[str, Any]:
         rest = {name: value for name, value in _loads(data).items() if name not in self.arguments}
@@ -124,7 +128,7 @@ class PayloadCodec:
                 try:
                     msgspec.convert({name: value}, self._rest, str_keys=True)
                 except msgspec.ValidationError:
-                    raise PayloadInvalid(f"{self.type_name}: argument {name!r:.80}: {_reworded(error)[1]}") from None
+                    raise PayloadInvalid(f"{self.type_name}: argument {shown(name)}: {_reworded(error)[1]}") from None
             raise
         return converted
 
@@ -144,7 +148,7 @@ class PayloadCodec:
                 )
             if self._rest is None and name not in self.arguments:
                 return PayloadInvalid(
-                    f"{self.type_name} takes no argument {name!r:.80}",
+                    f"{self.type_name} takes no argument {shown(name)}",
                     fix=did_you_mean(str(name), self.arguments, none=takes),
                 )
         for name in self._required:
@@ -278,9 +282,8 @@ def _unserialisable(type_name: str, payload: Any, error: Exception) -> PayloadIn
             try:
                 dumps({name: value})
             except ValueError as problem:
-                shown = name.encode("utf-8", "backslashreplace").decode() if isinstance(name, str) else repr(name)
                 return PayloadInvalid(
-                    f"{type_name}: argument {shown[:80]!r}: {problem}",
+                    f"{type_name}: argument {shown(name)}: {problem}",
                     fix="Pass JSON values, or a type that has a JSON form (dataclass, datetime, UUID, Decimal, enum).",
                 )
     return PayloadInvalid(f"{type_name}: {error}")

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from jobs.core.duration import milliseconds, seconds
+from jobs.core.wording import shown
 from jobs.exceptions import JobCancelled, OptionInvalid
 
 Random = Callable[[], float]
@@ -98,7 +99,7 @@ def _check_backoff(backoff: Backoff, *, jitter: object, **lengths: object) -> No
         seconds(length, name=f"{kind} {name}")
     if isinstance(jitter, bool) or not isinstance(jitter, (int, float)) or not 0 <= jitter <= 1:
         raise OptionInvalid(
-            f"{kind} jitter: expected a fraction from 0 to 1, got {jitter!r:.80}", fix="Write 0.2 for ± 20 %."
+            f"{kind} jitter: expected a fraction from 0 to 1, got {shown(jitter)}", fix="Write 0.2 for ± 20 %."
         )
 
 
