@@ -1,0 +1,332 @@
+"""What people may do to jobs. Each action is a small resource: it takes a POST, checks the permission, calls one verb
+of the engine and says what came of it. Two people pressing at once have one effect: the engine decides, the second is
+told.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.dateparse import parse_datetime
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard import reads
+from dashboard.filters import Filters
+from dashboard.formats import count, plural
+from dashboard.links import job_url
+from dashboard.permissions import ADMINISTER, OPERATE, VIEW, may, requires
+from jobs import api
+from jobs.api import JobFilter
+from jobs.core.job import Job
+from jobs.core.states import JobState
+from jobs.exceptions import SchedulerError
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 1000
+"""At most so many jobs are acted on by id in one request."""
+
+TYPED_ABOVE = 1000
+"""A selection larger than this is confirmed by typing its number."""
+
+SLICE_SECONDS = 2.0
+"""A request that works on all that match stops after this time and says how many are left; the page goes on."""
+
+Outcomes = dict[str, SchedulerError | None]
+
+
+@dataclass(frozen=True)
+class Action:
+    """One verb. ``states``: where it makes sense; ``final``: it cannot be undone, so it asks first."""
+
+    verb: str
+    label: str
+    doing: str
+    done: str
+    permission: str
+    states: frozenset[JobState]
+    perform: Callable[[Sequence[str]], Outcomes]
+    matching: Callable[[JobFilter], Any] | None = None
+    final: bool = False
+
+    @property
+    def url(self) -> str:
+        return reverse("dashboard:act", args=[self.verb])
+
+    @property
+    def confirm_url(self) -> str:
+        return reverse("dashboard:confirm", args=[self.verb])
+
+
+def _each(verb: Callable[[str], object]) -> Callable[[Sequence[str]], Outcomes]:
+    """Performs a single verb on each id; one that is refused does not keep the rest from happening."""
+
+    def perform(job_ids: Sequence[str]) -> Outcomes:
+        outcomes: Outcomes = {}
+        for job_id in job_ids:
+            try:
+                verb(job_id)
+                outcomes[job_id] = None
+            except reads.UNREACHABLE:
+                raise
+            except SchedulerError as error:
+                outcomes[job_id] = error
+        return outcomes
+
+    return perform
+
+
+ACTIONS: tuple[Action, ...] = (
+    Action(
+        "resubmit",
+        "Resubmit",
+        "Resubmitting…",
+        "resubmitted",
+        OPERATE,
+        frozenset({JobState.DEAD, JobState.CANCELLED}),
+        lambda ids: api.resubmit_many(ids),
+        lambda selection: api.resubmit_matching(selection),
+    ),
+    Action(
+        "retry",
+        "Retry",
+        "Retrying…",
+        "sent to run again",
+        OPERATE,
+        frozenset({JobState.RETRY_WAIT}),
+        _each(lambda id_: api.retry(id_)),
+    ),
+    Action(
+        "run-now",
+        "Run now",
+        "Starting…",
+        "made ready",
+        OPERATE,
+        frozenset({JobState.SCHEDULED}),
+        _each(lambda id_: api.run_now(id_)),
+    ),
+    Action(
+        "cancel",
+        "Cancel",
+        "Cancelling…",
+        "cancelled",
+        OPERATE,
+        frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.LEASED, JobState.RETRY_WAIT}),
+        _each(lambda id_: api.cancel(id_)),
+    ),
+    Action(
+        "discard",
+        "Discard",
+        "Discarding…",
+        "discarded",
+        ADMINISTER,
+        frozenset({JobState.DEAD, JobState.CANCELLED, JobState.SUCCEEDED, JobState.SKIPPED}),
+        lambda ids: api.discard_many(ids),
+        lambda selection: api.discard_matching(selection),
+        final=True,
+    ),
+)
+"""In the order in which their buttons stand."""
+
+BY_VERB = {action.verb: action for action in ACTIONS}
+
+
+def possible(job: Job, user: Any) -> tuple[Action, ...]:
+    """What this user may do to this job now, in the order of the buttons."""
+    if job.cancel_requested:
+        return ()
+    return tuple(action for action in ACTIONS if job.state in action.states and may(user, action.permission))
+
+
+def bulk_actions(user: Any, states: Sequence[str]) -> tuple[Action, ...]:
+    """What this user may do to selected rows of a list that is narrowed to these states (none: to all)."""
+    shown = {JobState(state) for state in states} or set(JobState)
+    return tuple(action for action in ACTIONS if action.states & shown and may(user, action.permission))
+
+
+@require_POST
+@requires(VIEW)
+def act(request: HttpRequest, verb: str) -> HttpResponseBase:
+    """Acts on the jobs named by ``id`` (repeatable), or on all that match the posted filter as it was at ``until``."""
+    action = _action(request, verb)
+    try:
+        if "until" in request.POST:
+            return _act_on_matching(request, action)
+        job_ids = list(dict.fromkeys(request.POST.getlist("id")))[:AT_ONCE]
+        if not job_ids:
+            return _answer(request, ok=False, text=f"Nothing was selected to {action.label.lower()}.", status=400)
+        outcomes = action.perform(job_ids)
+    except reads.UNREACHABLE as error:
+        return _answer(request, ok=False, text=f"{error} Nothing more was done.", status=503)
+    except SchedulerError as error:
+        return _answer(request, ok=False, text=f"{error} {error.fix}".strip(), status=409)
+    _log(request, action, sum(error is None for error in outcomes.values()), jobs=job_ids[:20])
+    return _told(request, action, outcomes)
+
+
+def _told(request: HttpRequest, action: Action, outcomes: Outcomes) -> HttpResponse:
+    refused = {job_id: error for job_id, error in outcomes.items() if error is not None}
+    done = len(outcomes) - len(refused)
+    if len(outcomes) == 1 and refused:
+        error = next(iter(refused.values()))
+        status = 404 if error.code == "job_not_found" else 409
+        return _answer(request, ok=False, text=f"Not {action.done}: {error} {error.fix}".strip(), status=status)
+    text = f"{plural(done, 'job')} {action.done}." if len(outcomes) > 1 else f"The job was {action.done}."
+    if action.verb == "cancel" and done == 1 and len(outcomes) == 1:
+        text = "The job is cancelled, or will be as soon as its handler stops."
+    if refused:
+        causes = sorted({str(error) for error in refused.values()})
+        text += f" {count(len(refused))} not: {'; '.join(causes[:3])}"
+    return _answer(request, ok=not refused, text=text, gone=action.verb == "discard")
+
+
+def _act_on_matching(request: HttpRequest, action: Action) -> HttpResponse:
+    """One slice of the work on a frozen selection. What was done no longer matches, so the same request goes on."""
+    filters = Filters.read(request.POST)
+    until = parse_datetime(request.POST.get("until", "")[:40])
+    expected = _number(request.POST.get("expected", ""))
+    if action.matching is None or until is None or until.tzinfo is None or not filters.states:
+        return _answer(
+            request, ok=False, text="This selection cannot be used. Open the list and choose again.", status=400
+        )
+    if expected > TYPED_ABOVE and _number(request.POST.get("typed", "").replace(",", "")) != expected:
+        return _answer(request, ok=False, text=f"Nothing was done: type {expected} to confirm.", status=400)
+    selection = filters.selection(until, until)
+    done, failed, total = _slice(action, selection)
+    before = _number(request.POST.get("so_far", ""))
+    left = max(0, total - done - failed)
+    _log(request, action, done, filter=filters.words, until=until.isoformat())
+    if request.accepts("text/html"):
+        if left and done:
+            return render(
+                request,
+                "dashboard/continue.html",
+                {
+                    "action": action,
+                    "filters": filters,
+                    "until": until,
+                    "expected": expected,
+                    "so_far": before + done,
+                    "left": left,
+                },
+            )
+        text = f"{plural(before + done, 'job')} {action.done}." + (f" {count(failed)} could not be." if failed else "")
+        return _answer(request, ok=not failed, text=text)
+    return JsonResponse(
+        {
+            "done": done,
+            "failed": failed,
+            "left": left if done else 0,
+            "message": f"{plural(before + done, 'job')} {action.done}.",
+        }
+    )
+
+
+def _slice(action: Action, selection: JobFilter) -> tuple[int, int, int]:
+    """(done, failed, total at the start of this slice)"""
+    assert action.matching is not None
+    done = failed = total = 0
+    stop = time.monotonic() + SLICE_SECONDS
+    for progress in action.matching(selection):
+        done, failed, total = progress.done, progress.failed_count, progress.total
+        if time.monotonic() > stop:
+            break
+    return done, failed, total
+
+
+@require_http_methods(["GET", "POST"])
+@requires(VIEW)
+def confirm(request: HttpRequest, verb: str) -> HttpResponseBase:
+    """Says exactly what is about to happen, to how many jobs. Changes nothing; a POST only carries a long selection."""
+    action = _action(request, verb)
+    given = request.POST if request.method == "POST" else request.GET
+    job_ids = list(dict.fromkeys(given.getlist("id")))[:AT_ONCE]
+    back = _safe(request, given.get("next", "")) or reverse("dashboard:dead")
+    context: dict[str, Any] = {
+        "action": action,
+        "ids": job_ids,
+        "back": back,
+        "typed_above": TYPED_ABOVE,
+        "overall": reads.overall(),
+    }
+    try:
+        if job_ids:
+            jobs = [job for job in reads.jobs_by_id(job_ids) if job is not None and job.state in action.states]
+            context |= {"jobs": jobs[:20], "ids": [job.id for job in jobs], "number": len(jobs)}
+        elif action.matching is not None:
+            filters = Filters.read(given)
+            if not filters.states:
+                raise Http404
+            until = context["overall"].now
+            number = api.count_matching(filters.selection(until, until))
+            context |= {"filters": filters, "until": until, "number": number}
+        else:
+            raise Http404
+    except reads.UNREACHABLE as error:
+        messages.error(request, f"{error} Nothing was done.")
+        return redirect(back)
+    return render(request, "dashboard/confirm.html", context)
+
+
+def _action(request: HttpRequest, verb: str) -> Action:
+    """The action of this name, if this user may do it."""
+    action = BY_VERB.get(verb)
+    if action is None:
+        raise Http404
+    if not may(request.user, action.permission):
+        raise PermissionDenied(action.permission)
+    return action
+
+
+def _answer(request: HttpRequest, *, ok: bool, text: str, status: int = 200, gone: bool = False) -> HttpResponse:
+    """For a form without script a message on the page it came from; for the page's script a sentence."""
+    if not request.accepts("text/html"):
+        return JsonResponse({"ok": ok, "message": text}, status=status)
+    (messages.success if ok else messages.error)(request, text)
+    target = _safe(request, request.POST.get("next", ""))
+    if gone or not target:
+        target = (
+            _safe(request, request.POST.get("after", "")) or (target if not gone else "") or reverse("dashboard:jobs")
+        )
+    response = redirect(target)
+    response.status_code = 303
+    return response
+
+
+def _safe(request: HttpRequest, url: str) -> str:
+    """The address when it is one of ours, else nothing."""
+    if url.startswith("/") and url_has_allowed_host_and_scheme(
+        url, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    ):
+        return url
+    return ""
+
+
+def _number(text: str) -> int:
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 13 else 0
+
+
+def _log(request: HttpRequest, action: Action, done: int, **facts: object) -> None:
+    """One line for each thing that somebody did: who, what, to how many."""
+    log.info("dashboard.action %s by %s: %d jobs %s", action.verb, request.user.get_username(), done, facts)
+
+
+def frozen(until: datetime) -> str:
+    """The moment as it is carried through the confirmation form."""
+    return until.isoformat()
+
+
+__all__ = ["ACTIONS", "BY_VERB", "Action", "act", "bulk_actions", "confirm", "job_url", "possible"]

@@ -1,0 +1,96 @@
+"""Charts as numbers for an SVG that the server draws: readable without script, and in print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+
+from dashboard.formats import clock, count, plural, rate
+
+WIDTH, HEIGHT, DEATHS = 600, 150, 44
+GRID_LINES = 3
+MINUTES = 60
+
+
+@dataclass(frozen=True)
+class Bar:
+    x: float
+    y: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Jobs that succeeded per second as a line, deaths per bucket as bars on a scale of their own."""
+
+    line: str
+    area: str
+    bars: tuple[Bar, ...]
+    bar_width: float
+    scale: tuple[str, ...]  # labels of the grid lines, top first
+    times: tuple[str, ...]
+    done: str  # newest value, for the label at the line's end
+    dead: str
+    sentence: str
+    table: tuple[tuple[str, str, str, str], ...]  # time, succeeded, failed, dead
+
+
+def throughput(series: Sequence[dict[str, Any]], now: datetime) -> Throughput | None:
+    """The last hour by the minute, from the buckets of ``stats.series``; None when nothing has ended in it.
+
+    The minute that is still filling is left out: it would always show a fall.
+    """
+    minute = now.replace(second=0, microsecond=0)
+    times = [minute - timedelta(minutes=back) for back in range(MINUTES, 0, -1)]
+    sums = {at: dict.fromkeys(("succeeded", "failed", "dead"), 0) for at in times}
+    for bucket in series:
+        at = parse_datetime(bucket["at"])
+        of_minute = sums.get(at.replace(second=0, microsecond=0)) if at else None
+        if of_minute is not None:
+            for name in of_minute:
+                of_minute[name] += bucket[name]
+    if not any(any(bucket.values()) for bucket in sums.values()):
+        return None
+    rates = [bucket["succeeded"] / 60 for bucket in sums.values()]
+    deaths = [bucket["dead"] for bucket in sums.values()]
+    top, most = _round_up(max(rates)), max(deaths) or 1
+    step, width = WIDTH / (MINUTES - 1), WIDTH / MINUTES
+    line = " ".join(f"{number * step:.1f},{HEIGHT - HEIGHT * value / top:.1f}" for number, value in enumerate(rates))
+    ended, died = sum(bucket["succeeded"] for bucket in sums.values()), sum(deaths)
+    return Throughput(
+        line=f"M{line}",
+        area=f"M{line} L{WIDTH},{HEIGHT} L0,{HEIGHT}Z",
+        bars=tuple(
+            Bar(number * width, DEATHS - (DEATHS - 2) * value / most, (DEATHS - 2) * value / most)
+            for number, value in enumerate(deaths)
+            if value
+        ),
+        bar_width=width - 1.5,
+        scale=tuple(rate(top * (GRID_LINES - number) / GRID_LINES) for number in range(GRID_LINES + 1)),
+        times=tuple(clock(times[round(number * (MINUTES - 1) / 4)])[:5] for number in range(5)),
+        done=f"{rate(rates[-1])}/s",
+        dead=count(died),
+        sentence=(
+            f"{plural(ended, 'job')} succeeded and {count(died)} died "
+            f"between {clock(times[0])[:5]} and {clock(minute)[:5]} UTC."
+        ),
+        table=tuple(
+            (clock(at)[:5], count(bucket["succeeded"]), count(bucket["failed"]), count(bucket["dead"]))
+            for at, bucket in reversed(sums.items())
+            if any(bucket.values())
+        ),
+    )
+
+
+def _round_up(value: float) -> float:
+    """The next of 1.5, 3, 6, 9 times a power of ten: the grid's three steps divide it into plain labels."""
+    power = 0.01
+    while True:
+        for step in (1.5, 3, 6, 9):
+            if value <= step * power:
+                return step * power
+        power *= 10

@@ -1,0 +1,87 @@
+"""The live figures: every number of the whole that stands on a page, by key, as the text that is shown.
+
+Pages print them and the WebSocket sends those that changed; both come from here, so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from dashboard import findings
+from dashboard.formats import count, duration, plural, rate
+from dashboard.reads import Overall
+from jobs.core.states import JobState
+
+
+def figures(overall: Overall) -> dict[str, str]:
+    """Key → text. Keys of pools are ``pool.NAME.WHAT`` (a name may hold dots; nothing takes keys apart)."""
+    found: dict[str, str] = {f"states.{state}": count(overall.count(str(state))) for state in JobState}
+    needs = findings.needs(overall)
+    answers = findings.answers(overall)
+    found["headline"] = findings.headline(overall, needs)
+    found["summary"] = findings.summary(overall)
+    for number, answer in enumerate(answers):
+        found[f"answers.{number}.answer"] = answer.answer
+        found[f"answers.{number}.detail"] = answer.detail
+    busy, slots = 0, 0
+    for pool in overall.pools:
+        found |= _pool_figures(pool)
+        busy, slots = busy + pool["leased"], slots + (pool["slots_actual"] or 0)
+    unserved = sum(bool(pool["ready"] and not pool["workers"]) for pool in overall.pools)
+    oldest = max((pool["oldest_ready_age_seconds"] or 0 for pool in overall.pools), default=0)
+    found["pools.unserved"] = count(unserved)
+    found["pools.busy"] = f"{count(busy)} of {count(slots)} slots busy"
+    found["pools.oldest"] = f"oldest {duration(oldest)}" if oldest else "none waits"
+    found["workers.count"] = f"{plural(overall.workers, 'worker')} on {plural(overall.hosts, 'host')}"
+    found["trouble"] = trouble(overall, len(needs))
+    found["favicon"] = "dead" if overall.count("dead") else "warning" if needs or overall.trouble else ""
+    found["shape"] = _shape(overall, needs, answers)
+    return found
+
+
+def version(found: dict[str, str]) -> str:
+    """The same figures have the same version, in whichever process they were read."""
+    return hashlib.blake2s(json.dumps(found, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def _pool_figures(pool: dict[str, Any]) -> dict[str, str]:
+    name = pool["name"]
+    oldest = pool["oldest_ready_age_seconds"]
+    shown = {
+        "ready": count(pool["ready"]),
+        "scheduled": count(pool["scheduled"]),
+        "retry_wait": count(pool["retry_wait"]),
+        "leased": count(pool["leased"]),
+        "dead": count(pool["dead"]),
+        "workers": count(pool["workers"]),
+        "oldest": duration(oldest) if oldest else "none",
+        "slots": f"{count(pool['leased'])}/{count(pool['slots_actual'] or 0)}",
+        "bar": f"{pool['leased']}/{max(1, pool['slots_actual'] or 0)}",
+        "throughput": rate(pool["throughput_per_second"]),
+        "drains": findings.drains_in(pool),
+    }
+    return {f"pool.{name}.{what}": text for what, text in shown.items()}
+
+
+def trouble(overall: Overall, needs: int) -> str:
+    """What a tab's title begins with: ``3 need you, 5,041 dead``; empty when all is well."""
+    dead = overall.count("dead") or 0
+    words = []
+    if overall.trouble:
+        words.append("store unreachable")
+    elif needs:
+        words.append(f"{needs} need{'s' if needs == 1 else ''} you")
+    if dead:
+        words.append(f"{count(dead)} dead")
+    return ", ".join(words)
+
+
+def _shape(overall: Overall, needs: list[findings.Need], answers: list[findings.Answer]) -> str:
+    """Changes when more than numbers changed: an open page then fetches its panel anew."""
+    parts = [need.key for need in needs]
+    parts += [answer.mark for answer in answers]
+    parts += ["/".join((pool["name"], *findings.pool_state(pool))) for pool in overall.pools]
+    parts += [str(overall.hosts), str(overall.workers), overall.trouble]
+    return hashlib.blake2s("\n".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -1,0 +1,172 @@
+"""What a list of jobs is narrowed to: read from the query string, written back into it, shown as removable chips.
+
+The words are the command line's: ``state`` (repeatable), ``pool``, ``type``, ``tag``, ``search``, ``since``, ``limit``,
+``cursor``. Whatever arrives is bounded and cleaned here; what cannot be used is named in ``problems``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from urllib.parse import urlencode
+
+from django.http import QueryDict
+from django.utils.dateparse import parse_datetime
+
+from jobs.api import JobFilter
+from jobs.core.states import JobState
+
+PAGE = 50
+PAGE_MAX = 1000
+TEXT_MAX = 200
+CURSOR_MAX = 2000
+STATES = tuple(str(state) for state in JobState)
+STATE_ALIASES = {"running": "leased", "retry": "retry_wait", "retry-wait": "retry_wait", "retrying": "retry_wait"}
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+DURATION = re.compile(r"(\d{1,9})([smhd])")
+WORD = re.compile(r'(state|pool|type|tag|since):("[^"]*"|\S+)')
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One filter in force: its word, its value and the query string of the same list without it."""
+
+    word: str
+    value: str
+    without: str
+
+
+@dataclass(frozen=True)
+class Filters:
+    states: tuple[str, ...] = ()
+    pool: str = ""
+    type: str = ""
+    tag: str = ""
+    search: str = ""
+    since: str = ""  # as written: ISO 8601 or a duration back from now
+    limit: int = PAGE
+    cursor: str = ""
+    problems: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, query: QueryDict) -> Filters:
+        """From a query string or a form's hidden fields, whatever they hold."""
+        problems: list[str] = []
+        states: list[str] = []
+        for word in (word for given in query.getlist("state")[:50] for word in given.split(",")):
+            word = _clean(word).lower()
+            state = STATE_ALIASES.get(word, word)
+            if state in STATES:
+                states.append(state)
+            elif word:
+                near = get_close_matches(word, STATES, n=1)
+                problems.append(f"“{word[:40]}” is no state." + (f" Did you mean {near[0]}?" if near else ""))
+        since = _clean(query.get("since", ""))
+        if since and _moment(since, datetime.now(UTC)) is None:
+            problems.append(f"“{since[:40]}” is no time: write 90s, 5m, 2h, 7d or 2026-01-01T09:00Z.")
+            since = ""
+        return cls(
+            states=tuple(dict.fromkeys(states)),
+            pool=_clean(query.get("pool", "")),
+            type=_clean(query.get("type", "")),
+            tag=_clean(query.get("tag", "")),
+            search=_clean(query.get("search", "")),
+            since=since,
+            limit=_limit(query.get("limit", "")),
+            cursor=_clean(query.get("cursor", ""), CURSOR_MAX),
+            problems=tuple(problems),
+        )
+
+    @classmethod
+    def from_words(cls, text: str) -> Filters:
+        """From what was typed into the search box: ``state:dead pool:billing insufficient funds``."""
+        query = QueryDict(mutable=True)
+        for word, value in WORD.findall(text):
+            query.appendlist(word, value.strip('"'))
+        query["search"] = WORD.sub("", text)
+        return cls.read(query)
+
+    @property
+    def narrowed(self) -> bool:
+        """True when anything is filtered at all."""
+        return bool(self.states or self.pool or self.type or self.tag or self.search or self.since)
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The filter as (word, value): for hidden fields, chips and the query string."""
+        pairs = [("state", state) for state in self.states]
+        pairs += [
+            (word, getattr(self, word)) for word in ("pool", "type", "tag", "search", "since") if getattr(self, word)
+        ]
+        return pairs
+
+    @property
+    def query(self) -> str:
+        """The query string of this list, from its first page."""
+        pairs = list(self.pairs)
+        if self.limit != PAGE:
+            pairs.append(("limit", str(self.limit)))
+        return urlencode(pairs)
+
+    @property
+    def chips(self) -> list[Chip]:
+        return [Chip(word, value, self._without(word, value).query) for word, value in self.pairs]
+
+    @property
+    def words(self) -> str:
+        """The filter as a sentence part: ``state dead, pool billing``; empty when nothing is filtered."""
+        return ", ".join(f"{word} {value}" for word, value in self.pairs)
+
+    def with_states(self, *states: str) -> Filters:
+        return replace(self, states=states, cursor="")
+
+    def at(self, cursor: str) -> str:
+        """The query string of the page that begins at ``cursor``."""
+        return self.query + ("&" if self.query else "") + urlencode({"cursor": cursor})
+
+    def _without(self, word: str, value: str) -> Filters:
+        if word == "state":
+            return replace(self, states=tuple(state for state in self.states if state != value), cursor="")
+        return replace(self, cursor="", **{word: ""})  # type: ignore[arg-type]  # all of these words are text
+
+    def selection(self, now: datetime, until: datetime | None = None) -> JobFilter:
+        """What the engine is asked for. ``until`` freezes it: later arrivals do not belong to it."""
+        return JobFilter(
+            states=tuple(JobState(state) for state in self.states),
+            pool=self.pool or None,
+            type=self.type or None,
+            tag=self.tag or None,
+            search=self.search or None,
+            since=_moment(self.since, now) if self.since else None,
+            until=until,
+        )
+
+
+def _clean(text: str, limit: int = TEXT_MAX) -> str:
+    """One line of printable text, bounded: control characters, lone surrogates and line ends are dropped."""
+    return "".join(letter for letter in text[: limit * 2] if letter.isprintable()).strip()[:limit]
+
+
+def _limit(text: str) -> int:
+    try:
+        return min(PAGE_MAX, max(1, int(text[:12])))
+    except ValueError:
+        return PAGE
+
+
+def _moment(text: str, now: datetime) -> datetime | None:
+    """``5m`` → five minutes before ``now``; ISO 8601 as it stands, in UTC where it names no zone; None: neither."""
+    if match := DURATION.fullmatch(text):
+        try:
+            return now - timedelta(**{UNITS[match[2]]: int(match[1])})
+        except OverflowError:
+            return None
+    try:
+        at = parse_datetime(text.replace(" ", "+")) or parse_datetime(text)
+    except ValueError:
+        return None
+    if at is None:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

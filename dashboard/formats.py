@@ -1,0 +1,110 @@
+"""How figures, durations and moments are written for people. One function for each, used by pages and live updates
+alike, so that a number never changes its looks when it changes its value.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+UNKNOWN = "–"
+
+
+def count(number: float | None) -> str:
+    """``1337`` → ``1,337``; from a million on ``1.21 m``; unknown → a dash (zero stays 0)."""
+    if number is None:
+        return UNKNOWN
+    if number >= 1_000_000:
+        return f"{number / 1_000_000:.3g} m"
+    return f"{number:,.0f}"
+
+
+def plural(number: int, one: str, many: str | None = None) -> str:
+    """``plural(1, "job")`` → ``1 job``; ``plural(1200, "job")`` → ``1,200 jobs``."""
+    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+def rate(per_second: float | None) -> str:
+    """Jobs per second with the digits that matter: ``0``, ``0.05``, ``2.4``, ``914``."""
+    if per_second is None:
+        return UNKNOWN
+    if per_second >= 10:
+        return count(round(per_second))
+    if per_second >= 0.95:
+        return f"{per_second:.1f}"
+    if per_second >= 0.005:
+        return f"{per_second:.2f}".rstrip("0")
+    return "0"
+
+
+def duration(seconds: float | None) -> str:
+    """A length of time in at most two units: ``340 ms``, ``7.9 s``, ``2 min 10 s``, ``12 h``, ``3 days``."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds < 1:
+        return f"{max(0, round(seconds * 1000))} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < 600:
+        return _two_units(whole, 60, "min", 1, "s")
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 36_000:
+        return _two_units(whole, 3600, "h", 60, "min")
+    if whole < 172_800:
+        return f"{whole // 3600} h"
+    return f"{whole // 86_400} days"
+
+
+def _two_units(whole: int, large: int, large_word: str, small: int, small_word: str) -> str:
+    rest = whole % large // small
+    return f"{whole // large} {large_word}" + (f" {rest} {small_word}" if rest else "")
+
+
+def relative(at: datetime | None, now: datetime) -> str:
+    """``41 s ago``, ``in 22 s``; unknown → a dash. Under a second no direction is worth telling: ``now``."""
+    if at is None:
+        return UNKNOWN
+    seconds = (at - now).total_seconds()
+    if abs(seconds) < 1:
+        return "now"
+    return f"in {age(seconds)}" if seconds > 0 else f"{age(-seconds)} ago"
+
+
+def age(seconds: float) -> str:
+    """A duration that ticks: whole seconds only, so that it does not flicker between renderings."""
+    return duration(float(int(seconds))) if seconds >= 10 else f"{int(seconds)} s"
+
+
+def moment(at: datetime | None) -> str:
+    """``29 Nov 2026, 13:42:08 UTC``."""
+    if at is None:
+        return UNKNOWN
+    at = at.astimezone(UTC)
+    return f"{at.day} {at:%b %Y, %H:%M:%S} UTC"
+
+
+def clock(at: datetime | None, *, milliseconds: bool = False) -> str:
+    """``13:42:08`` or ``13:42:08.207``, UTC."""
+    if at is None:
+        return UNKNOWN
+    at = at.astimezone(UTC)
+    return f"{at:%H:%M:%S}" + (f".{at.microsecond // 1000:03d}" if milliseconds else "")
+
+
+def size(length: int) -> str:
+    """Bytes as ``412 B``, ``12 KiB``, ``588 MiB``."""
+    amount = float(length)
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 10 else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GiB"
+
+
+def shortened(text: str, limit: int) -> str:
+    """The first ``limit`` characters of one line of ``text``, with an ellipsis where something was left out."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"

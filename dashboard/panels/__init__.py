@@ -1,0 +1,16 @@
+"""The panels, in the order in which they stand in the navigation. Order on the page is policy, so it is written out."""
+
+from __future__ import annotations
+
+from dashboard.panels.base import Panel
+from dashboard.panels.dead import Dead
+from dashboard.panels.jobs import Jobs
+from dashboard.panels.overview import Overview
+from dashboard.panels.pools import Pools
+from dashboard.panels.workers import Workers
+
+PANELS: tuple[Panel, ...] = (Overview(), Jobs(), Dead(), Pools(), Workers())
+
+BY_SLUG = {panel.slug: panel for panel in PANELS}
+
+__all__ = ["BY_SLUG", "PANELS", "Panel"]

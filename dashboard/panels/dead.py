@@ -1,0 +1,43 @@
+"""Dead letters: what gave up, grouped by its error, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.http import HttpRequest
+
+from dashboard import reads
+from dashboard.filters import Filters
+from dashboard.panels.base import Badge
+from dashboard.panels.jobs import Jobs
+from dashboard.reads import Overall
+
+SAMPLE = 200
+"""So many of the newest dead jobs that match are grouped by their error. The page says so when there are more."""
+
+
+class Dead(Jobs):
+    """The job list, held to the state dead."""
+
+    slug = "dead"
+    title = "Dead letters"
+    icon = "letters"
+    key = "d"
+    badge = Badge("dead", "states.dead", "dead jobs")
+
+    def filters(self, request: HttpRequest) -> Filters:
+        return replace(super().filters(request), states=("dead",))
+
+    def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
+        context = super().context(request, overall)
+        filters = context["filters"]
+        groups = (
+            reads.error_groups(filters.selection(overall.now), SAMPLE) if context["rows"] and not filters.cursor else []
+        )
+        return context | {
+            "groups": groups,
+            "sampled": sum(group.count for group in groups),
+            "chips": [chip for chip in filters.chips if chip.word != "state"],
+            "dead": overall.count("dead"),
+        }

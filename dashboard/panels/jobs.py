@@ -1,0 +1,78 @@
+"""The list of jobs: filters in the URL, states as counters, pages by cursor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+
+from dashboard import actions, findings, reads
+from dashboard.filters import Filters
+from dashboard.panels.base import Panel
+from dashboard.reads import Overall
+from jobs.core.job import Job
+from jobs.core.states import JobState
+
+SHOWN_MAX = 200
+"""So many rows of an open page are brought up to date at once."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A job in a list, with the one line that tells it from its neighbours."""
+
+    job: Job
+    reason: str
+    actions: tuple[actions.Action, ...]
+
+
+class Jobs(Panel):
+    slug = "jobs"
+    title = "Jobs"
+    icon = "jobs"
+    group = "Operate"
+    key = "j"
+
+    def filters(self, request: HttpRequest) -> Filters:
+        return Filters.read(request.GET)
+
+    def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
+        filters = self.filters(request)
+        page = reads.jobs(filters.selection(overall.now), filters.cursor, filters.limit)
+        return {
+            "filters": filters,
+            "rows": rows(request, page.items, overall),
+            "older": filters.at(page.next_cursor) if page.next_cursor else "",
+            "scanned": page.scanned,
+            "newest": filters.query if filters.cursor else None,
+            "tabs": [(state, filters.with_states(str(state)).query) for state in JobState],
+            "all_states": filters.with_states().query,
+            "pool_names": sorted(pool["name"] for pool in overall.pools),
+            "selection": actions.bulk_actions(request.user, filters.states),
+        }
+
+    def updates(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
+        """The rows an open page shows, as they are now, and how many newer ones there are.
+
+        ``shown`` repeats the ids of the page's rows. A row whose job has gone or no longer matches is marked, not
+        dropped: nothing moves under the reader's hand.
+        """
+        filters = self.filters(request)
+        ids = request.GET.getlist("shown")[:SHOWN_MAX]
+        found = {job.id: job for job in reads.jobs_by_id(ids) if job is not None} if ids else {}
+        newer = 0
+        if not filters.cursor:
+            first = reads.jobs(filters.selection(overall.now), "", filters.limit).items
+            newer = len([job for job in first if job.id not in found])
+        return {
+            "filters": filters,
+            "rows": rows(request, [found[id_] for id_ in ids if id_ in found], overall),
+            "gone": [id_ for id_ in ids if id_ not in found],
+            "newer": newer,
+            "newer_is_page": newer >= filters.limit,
+        }
+
+
+def rows(request: HttpRequest, jobs: list[Job], overall: Overall) -> list[Row]:
+    return [Row(job, findings.reason(job, overall), actions.possible(job, request.user)) for job in jobs]

@@ -1,0 +1,70 @@
+"""The overview: what needs somebody, the five questions, where the jobs stand, how each pool does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from dashboard import charts, findings, reads
+from dashboard.panels.base import Panel
+from dashboard.panels.workers import by_host
+from dashboard.reads import Overall
+from jobs.api import JobFilter
+from jobs.core.states import JobState
+
+SAMPLE = 100
+"""So many of the newest dead jobs are looked at for what they died of. The page says so when there are more."""
+
+NEEDS_SHOWN = 5
+GROUPS_SHOWN = 4
+LIFE = (
+    ("Waiting", (JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.RETRY_WAIT)),
+    ("Now", (JobState.LEASED,)),
+    ("Ended and kept", (JobState.SUCCEEDED, JobState.DEAD, JobState.CANCELLED, JobState.SKIPPED)),
+)
+
+
+class Overview(Panel):
+    slug = "overview"
+    title = "Overview"
+    icon = "overview"
+    group = "Operate"
+    key = "o"
+    refresh_seconds = 3.0
+
+    def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
+        groups, chart, hosts = [], None, []
+        if not overall.trouble:
+            groups = reads.error_groups(JobFilter(states=(JobState.DEAD,)), SAMPLE) if overall.count("dead") else []
+            chart = charts.throughput(reads.series(), overall.now)
+            hosts = by_host(reads.workers())
+        sampled = sum(group.count for group in groups)
+        needs = findings.needs(overall, groups, sampled)
+        return {
+            "headline": findings.headline(overall, needs),
+            "summary": findings.summary(overall),
+            "needs": needs,
+            "needs_shown": needs[:NEEDS_SHOWN],
+            "needs_more": max(0, len(needs) - NEEDS_SHOWN),
+            "answers": findings.answers(overall),
+            "life": LIFE,
+            "pools": troubled_first(overall),
+            "groups": groups[:GROUPS_SHOWN],
+            "sampled": sampled,
+            "chart": chart,
+            "hosts": hosts,
+        }
+
+
+def troubled_first(overall: Overall) -> list[dict[str, Any]]:
+    """Pools without a worker or late first, then by what waits; else by name."""
+    return sorted(
+        overall.pools,
+        key=lambda pool: (
+            not (pool["ready"] and not pool["workers"]),
+            not ((pool["oldest_ready_age_seconds"] or 0) > findings.LATE_SECONDS),
+            not pool["paused"],
+            pool["name"],
+        ),
+    )

@@ -1,0 +1,160 @@
+"""Everything the pages read of the engine goes through here: what must be hidden from a reader is hidden in this one
+place, and what cannot be read is answered with the last that was known and its age, never with a server error.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+from jobs import api
+from jobs.api import ErrorGroup, JobFilter, Page, Worker
+from jobs.core.job import Job
+from jobs.exceptions import OutcomeUnknown, StoreUnavailable
+
+UNREACHABLE = (StoreUnavailable, OutcomeUnknown)
+BUDGET_SECONDS = 1.5
+"""So long a page waits for the store before it says that it is away."""
+
+RETRY_AFTER_SECONDS = 1.0
+"""While the store is away only one reader in this time asks it; the others are answered from memory at once."""
+
+
+@dataclass(frozen=True)
+class Overall:
+    """All pools, states and worker counts at one moment. ``known`` is false before the first successful read."""
+
+    pools: tuple[dict[str, Any], ...] = ()
+    states: dict[str, int] | None = None
+    hosts: int = 0
+    workers: int = 0
+    at: datetime | None = None  # of the server's clock
+    read_at: float = 0.0  # monotonic, of this process
+    trouble: str = ""  # why it could not be read anew; empty = fresh
+    fix: str = ""
+
+    @property
+    def known(self) -> bool:
+        return self.states is not None
+
+    @property
+    def age_seconds(self) -> float:
+        return time.monotonic() - self.read_at
+
+    @property
+    def now(self) -> datetime:
+        """The moment that ages on the page count from: the server's clock when fresh, ours when it cannot be asked."""
+        return self.at if self.at and not self.trouble else datetime.now(UTC)
+
+    def count(self, state: str) -> int | None:
+        return self.states.get(state, 0) if self.states is not None else None
+
+
+class LastKnown:
+    """The newest reading of the whole, shared by all requests and sockets of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._overall = Overall()
+        self._failed_at = float("-inf")
+
+    def read(self) -> Overall:
+        """A fresh reading, or the last one with ``trouble`` saying why it is not fresh."""
+        if self._overall.trouble and time.monotonic() - self._failed_at < RETRY_AFTER_SECONDS:
+            return self._overall
+        try:
+            overall = _overall()
+        except UNREACHABLE as error:
+            overall = self._failed(error)
+        with self._lock:
+            self._overall = overall
+        return overall
+
+    def _failed(self, error: Exception) -> Overall:
+        self._failed_at = time.monotonic()
+        last = self._overall
+        return Overall(
+            pools=last.pools,
+            states=last.states,
+            hosts=last.hosts,
+            workers=last.workers,
+            at=last.at,
+            read_at=last.read_at,
+            trouble=str(error) or "The store cannot be reached.",
+            fix=getattr(error, "fix", ""),
+        )
+
+    def forget(self) -> None:
+        """Back to knowing nothing (tests, settings changed)."""
+        self._overall = Overall()
+        self._failed_at = float("-inf")
+
+
+last_known = LastKnown()
+
+
+@receiver(setting_changed)
+def _forget(*, setting: str, **_: Any) -> None:
+    if setting == "SCHEDULER":
+        last_known.forget()
+
+
+def _overall() -> Overall:
+    with api.budget(BUDGET_SECONDS):
+        snapshot = api.stats.snapshot()
+    return Overall(
+        pools=tuple(pool.as_dict() for pool in snapshot.pools),
+        states={str(state): number for state, number in snapshot.states.items()},
+        hosts=snapshot.hosts,
+        workers=snapshot.workers,
+        at=snapshot.server_time,
+        read_at=time.monotonic(),
+    )
+
+
+def overall() -> Overall:
+    """Pools, states and worker counts; costs the same whatever the backlog. Never raises for an unreachable store."""
+    return last_known.read()
+
+
+def jobs(selection: JobFilter, cursor: str, limit: int) -> Page:
+    """One page of the list. OptionInvalid for a cursor that is not one of ours."""
+    with api.budget(BUDGET_SECONDS):
+        return api.list_jobs(selection, cursor=cursor or None, limit=limit)
+
+
+def job(job_id: str) -> Job:
+    """One job with its attempts, or JobNotFound."""
+    with api.budget(BUDGET_SECONDS):
+        return api.get_job(job_id)
+
+
+def jobs_by_id(job_ids: Sequence[str]) -> list[Job | None]:
+    """Each of the jobs, None where there is none."""
+    with api.budget(BUDGET_SECONDS):
+        return api.get_jobs(job_ids)
+
+
+def error_groups(selection: JobFilter, sample: int) -> list[ErrorGroup]:
+    """The newest ``sample`` dead jobs that match, by what they died of."""
+    with api.budget(BUDGET_SECONDS):
+        return api.error_groups(selection, sample=sample)
+
+
+def workers() -> list[Worker]:
+    """Every worker host and worker that beats or has beaten lately."""
+    with api.budget(BUDGET_SECONDS):
+        return list(api.workers.list())
+
+
+def series() -> list[dict[str, Any]]:
+    """What ended in the last hour, over all pools."""
+    with api.budget(BUDGET_SECONDS):
+        return list(api.stats.series(minutes=60))

@@ -1,0 +1,236 @@
+"""What templates need to write states, times, figures and trees of data. All text of jobs is escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from django import template
+from django.template import Context
+from django.templatetags.static import static
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard import findings, formats, links, timeline
+from jobs.core.job import iso
+
+register = template.Library()
+
+WORDS = {"leased": "running", "retry_wait": "retry wait"}
+"""States whose word on a page differs from the word in the contract."""
+
+TREE_DEPTH = 12
+TREE_ITEMS = 500
+TEXT_SHOWN = 2000
+FOLD_ABOVE = 12
+
+register.filter("count", formats.count)
+register.filter("duration", formats.duration)
+register.filter("rate", formats.rate)
+register.filter("size", formats.size)
+register.filter("moment", formats.moment)
+register.filter("shortened", formats.shortened)
+register.filter("job_url", links.job_url)
+register.filter("error_line", findings.error_line)
+register.filter("attempt_error", timeline.attempt_error)
+register.filter("outcome_state", timeline.outcome_state)
+register.filter("progress_words", findings.progress_words)
+
+
+@register.filter
+def clock(at: datetime | None) -> str:
+    """``13:42:08.207``"""
+    return formats.clock(at, milliseconds=True)
+
+
+@register.filter
+def state_word(state: str) -> str:
+    return WORDS.get(str(state), str(state))
+
+
+@register.filter
+def pool_state(pool: dict[str, Any]) -> tuple[str, str, str]:
+    return findings.pool_state(pool)
+
+
+@register.filter
+def seconds_between(end: datetime | None, start: datetime | None) -> float | None:
+    return max(0.0, (end - start).total_seconds()) if end and start else None
+
+
+@register.filter
+def middle_cut(text: str, limit: int = 26) -> str:
+    """An id with its middle left out: both ends tell it from its neighbours."""
+    if len(text) <= limit:
+        return text
+    head = limit - 9
+    return f"{text[:head]}…{text[-8:]}"
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """A shape of the sprite. Decoration: the word beside it says the same."""
+    return format_html(
+        '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', static("dashboard/icons.svg"), name
+    )
+
+
+@register.simple_tag
+def state(name: str, word: str = "") -> SafeString:
+    """A state as shape and word in its colour."""
+    return format_html('<span class="state is-{}">{}{}</span>', str(name), icon(str(name)), word or state_word(name))
+
+
+@register.simple_tag(takes_context=True)
+def figure(context: Context, *key: str) -> SafeString:
+    """A live figure: its text now, and its key for the page's script to change it by."""
+    name = ".".join(str(part) for part in key)
+    return format_html('<span data-figure="{}">{}</span>', name, context["figures"].get(name, formats.UNKNOWN))
+
+
+@register.simple_tag(takes_context=True)
+def figure_text(context: Context, *key: str) -> str:
+    """The text of a live figure alone."""
+    return str(context["figures"].get(".".join(str(part) for part in key), ""))
+
+
+@register.simple_tag(takes_context=True)
+def ago(context: Context, at: datetime | None, prefix: str = "") -> SafeString:
+    """A moment relative to now; the page's script lets it tick. Absolute in the title."""
+    if at is None:
+        return SafeString(formats.UNKNOWN)
+    return format_html(
+        '<time datetime="{}" title="{}" data-tick>{}{}</time>',
+        iso(at),
+        formats.moment(at),
+        prefix,
+        formats.relative(at, context["now"]),
+    )
+
+
+@register.simple_tag(takes_context=True)
+def when(context: Context, job: Any) -> SafeString:
+    """The moment that matters in the job's state: starts in, ready for, running for, ended."""
+    match str(job.state):
+        case "scheduled" | "retry_wait":
+            return ago(context, job.run_at)
+        case "ready":
+            return ago(context, job.ready_at or job.created_at)
+        case "leased":
+            return ago(context, job.started_at or job.leased_at)
+        case "blocked":
+            return ago(context, job.created_at)
+        case _:
+            return ago(context, job.finished_at or job.created_at)
+
+
+@register.filter
+def call(payload: Any) -> str:
+    """The first arguments of a job as a reader would write them: ``to="a@example.com", amount=3``."""
+    if not isinstance(payload, dict):
+        return ""
+    shown = []
+    for name, value in list(payload.items())[:4]:
+        text = formats.shortened(_flat(value), 40)
+        shown.append(f"{name}={text}")
+    return formats.shortened(", ".join(shown), 120)
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{…}" if value else "{}"
+    if isinstance(value, list):
+        return f"[{len(value)}]"
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    """As JSON; a string that cannot be encoded is shown as it is."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except (UnicodeEncodeError, msgspec.MsgspecError):
+        return repr(value)
+
+
+@register.simple_tag
+def tree(value: Any) -> SafeString:
+    """A JSON value as nested, foldable lists; deep, long and wide ones are cut and say so."""
+    budget = iter(range(TREE_ITEMS))
+    if not isinstance(value, (dict, list)):
+        return format_html('<p class="tree mono">{}</p>', _leaf(value))
+    if not value:
+        return format_html('<p class="tree mono">{}</p>', "{}" if isinstance(value, dict) else "[]")
+    return format_html('<ul class="tree mono">{}</ul>', mark_safe("".join(_branches(value, budget, 1))))  # noqa: S308  # made of format_html
+
+
+def _branches(value: dict[str, Any] | list[Any], budget: Iterator[int], depth: int) -> Iterator[str]:
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for number, (name, child) in enumerate(pairs):
+        if next(budget, None) is None:
+            yield format_html('<li class="cut">… {} more, not shown</li>', len(value) - number)
+            return
+        key = format_html('<span class="key">{}</span>', f"{_scalar(name)}:" if isinstance(name, str) else f"{name}:")
+        if isinstance(child, (dict, list)) and child:
+            yield _branch(key, child, budget, depth)
+        else:
+            yield format_html("<li>{} {}</li>", key, _leaf(child))
+
+
+def _branch(key: SafeString, child: dict[str, Any] | list[Any], budget: Iterator[int], depth: int) -> SafeString:
+    many = formats.plural(len(child), "key" if isinstance(child, dict) else "item")
+    if depth >= TREE_DEPTH:
+        return format_html('<li>{} <span class="cut">{}, too deep to show</span></li>', key, many)
+    return format_html(
+        '<li><details{}><summary>{} <span class="soft">{}</span></summary><ul>{}</ul></details></li>',
+        SafeString(" open") if len(child) <= FOLD_ABOVE else "",
+        key,
+        many,
+        mark_safe("".join(_branches(child, budget, depth + 1))),  # noqa: S308  # made of format_html
+    )
+
+
+def _leaf(value: Any) -> SafeString:
+    text = "{}" if value == {} else "[]" if value == [] else _scalar(value)
+    if len(text) > TEXT_SHOWN:
+        return format_html(
+            '{}<span class="cut">… {} more characters</span>', text[:TEXT_SHOWN], formats.count(len(text) - TEXT_SHOWN)
+        )
+    return format_html("{}", text)
+
+
+@register.filter
+def raw_json(value: Any) -> str:
+    """The value as JSON for the copy button; empty when it is too long to be carried twice."""
+    try:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    except (UnicodeEncodeError, msgspec.MsgspecError, RecursionError):
+        return ""
+    return text if len(text) <= 20_000 else ""
+
+
+@register.simple_tag
+def slot_cells(busy: int, slots: int) -> SafeString:
+    """One cell per slot, the busy ones filled; above 64 slots each cell stands for several."""
+    busy, slots = max(0, min(busy, slots)), max(0, slots)
+    step = max(1, -(-slots // 64))
+    cells = range(-(-slots // step))
+    per_row = 16
+    width, height = min(len(cells), per_row) * 9, -(-len(cells) // per_row) * 11
+    drawn = format_html_join(
+        "",
+        '<rect class="{}" x="{}.5" y="{}.5" width="6" height="8" rx="1.5"/>',
+        (("busy" if cell * step < busy else "free", cell % per_row * 9, cell // per_row * 11) for cell in cells),
+    )
+    return format_html(
+        '<svg class="cells" role="img" aria-label="{} of {} slots busy" '
+        'viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>',
+        busy,
+        slots,
+        max(1, width),
+        max(1, height),
+        max(1, width),
+        max(1, height),
+        drawn,
+    )

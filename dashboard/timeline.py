@@ -1,0 +1,185 @@
+"""A job's life as parts of a line and as a table of changes, worked out from its times and its attempts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from dashboard.findings import error_line
+from dashboard.formats import duration, shortened
+from jobs.core.job import Attempt, Job
+from jobs.core.states import JobState
+
+WIDEST = 24
+"""Parts get whole-number widths from 1 to this, so that the style sheet can carry them (no inline styles)."""
+
+OUTCOME_STATES = {
+    "succeeded": "succeeded",
+    "failed": "dead",
+    "crashed": "dead",
+    "cancelled": "cancelled",
+    "released": "ready",
+    "running": "leased",
+    "snoozed": "scheduled",
+}
+"""Outcome of an attempt → the state whose colour and shape it is shown in."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One stretch of a job's life. ``kind``: wait, run or backoff; ``state`` gives its colour."""
+
+    kind: str
+    state: str
+    label: str
+    seconds: float
+    width: int = 1
+    open: bool = False  # still going on
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of the job's history."""
+
+    at: datetime
+    state: str
+    what: str
+    why: str
+
+
+def outcome_state(outcome: str) -> str:
+    return OUTCOME_STATES.get(outcome, "cancelled")
+
+
+def parts(job: Job, now: datetime) -> list[Part]:
+    """The stretches from the job's creation to its end (or to now), in order. Attempts not kept are left out."""
+    found = list(_parts(job, now))
+    longest = max((part.seconds for part in found), default=0.0)
+    return [
+        Part(part.kind, part.state, part.label, part.seconds, _width(part.seconds, longest), part.open)
+        for part in found
+    ]
+
+
+def _width(seconds: float, longest: float) -> int:
+    """Follows the length by its square root: short parts stay visible, long ones stay longer."""
+    return max(1, round(WIDEST * math.sqrt(seconds / longest))) if longest > 0 else 1
+
+
+def _parts(job: Job, now: datetime) -> Iterator[Part]:
+    started = [attempt for attempt in job.attempts if attempt.started_at]
+    clock = job.created_at
+    if job.state == JobState.SCHEDULED and not started:
+        yield Part("wait", "scheduled", "scheduled", max(0.0, (now - clock).total_seconds()), open=True)
+        return
+    for number, attempt in enumerate(started):
+        start = attempt.started_at
+        assert start is not None
+        yield from _before(job, number, clock, start)
+        end = attempt.finished_at or (job.finished_at if job.is_terminal else None) or now
+        state = outcome_state(attempt.outcome)
+        yield Part(
+            "run",
+            state,
+            f"run {attempt.attempt}",
+            max(0.0, (end - start).total_seconds()),
+            open=attempt.finished_at is None,
+        )
+        clock = end
+    if not job.is_terminal and (not started or started[-1].finished_at is not None):
+        state = str(job.state)
+        label = {"retry_wait": "backoff", "ready": "waits", "leased": "handed over"}.get(state, state.replace("_", " "))
+        kind = "backoff" if state == "retry_wait" else "wait"
+        yield Part(
+            kind, "ready" if state == "leased" else state, label, max(0.0, (now - clock).total_seconds()), open=True
+        )
+    elif not started and job.finished_at:
+        yield Part("wait", "ready", "waited", max(0.0, (job.finished_at - clock).total_seconds()))
+
+
+def _before(job: Job, number: int, clock: datetime, start: datetime) -> Iterator[Part]:
+    """The wait before an attempt: first until it was due, then for a slot; later ones are the backoff."""
+    waited = max(0.0, (start - clock).total_seconds())
+    if number:
+        yield Part("backoff", "retry_wait", "backoff", waited)
+    elif job.run_at > job.created_at and job.run_at < start and (job.run_at - clock).total_seconds() >= 0.001:
+        yield Part("wait", "scheduled", "scheduled", (job.run_at - clock).total_seconds())
+        yield Part("wait", "ready", "waited", (start - job.run_at).total_seconds())
+    else:
+        yield Part("wait", "ready", "waited", waited)
+
+
+def busy_words(found: list[Part]) -> str:
+    """``0.8 s of 7.9 s was running``"""
+    total = sum(part.seconds for part in found)
+    running = sum(part.seconds for part in found if part.kind == "run")
+    return f"{duration(running)} of {duration(total)} was running" if total and running else ""
+
+
+def changes(job: Job) -> list[Change]:
+    """Every change of state that is on record, oldest first."""
+    return sorted(_changes(job), key=lambda change: change.at)
+
+
+def _changes(job: Job) -> Iterator[Change]:
+    first = (
+        "scheduled" if job.run_at > job.created_at and not job.attempts and job.state == JobState.SCHEDULED else "ready"
+    )
+    yield Change(
+        job.created_at,
+        first,
+        "Created",
+        f"due {duration((job.run_at - job.created_at).total_seconds())} later" if first == "scheduled" else "",
+    )
+    for attempt in job.attempts:
+        yield from _attempt_changes(job, attempt)
+    if job.is_terminal and job.finished_at:
+        last = {"dead": "retries spent, moved to dead letters", "cancelled": "stopped on request"}.get(
+            str(job.state), ""
+        )
+        if not job.attempts or job.state == JobState.DEAD or job.attempts[-1].outcome not in ("succeeded", "cancelled"):
+            yield Change(job.finished_at, str(job.state), f"Ended as {job.state}", last)
+
+
+def _attempt_changes(job: Job, attempt: Attempt) -> Iterator[Change]:
+    if attempt.started_at:
+        yield Change(attempt.started_at, "leased", f"Attempt {attempt.attempt} started", attempt.worker)
+    if attempt.finished_at and attempt.outcome != "running":
+        final = attempt is job.attempts[-1] and job.is_terminal
+        state = {"succeeded": "succeeded", "cancelled": "cancelled"}.get(
+            attempt.outcome, "dead" if final else "retry_wait"
+        )
+        if attempt.outcome == "released":
+            state = "ready"
+        yield Change(attempt.finished_at, state, f"Attempt {attempt.attempt} {attempt.outcome}", attempt_error(attempt))
+
+
+def attempt_error(attempt: Attempt) -> str:
+    """The attempt's error on one line."""
+    error = attempt.error or {}
+    kind, message = str(error.get("type") or ""), str(error.get("message") or "")
+    return shortened(f"{kind}: {message}" if kind and message else kind or message, 200)
+
+
+def same_error(job: Job) -> set[int]:
+    """Numbers of the attempts that failed with just the error of the attempt after them: shown as “same error”."""
+    repeated = set()
+    for earlier, later in zip(job.attempts, job.attempts[1:], strict=False):
+        if attempt_error(earlier) and attempt_error(earlier) == attempt_error(later):
+            repeated.add(earlier.attempt)
+    return repeated
+
+
+__all__ = [
+    "Change",
+    "Part",
+    "attempt_error",
+    "busy_words",
+    "changes",
+    "error_line",
+    "outcome_state",
+    "parts",
+    "same_error",
+]

@@ -1,0 +1,223 @@
+"""The pages: a shell around one panel, the panel alone for an open page to fetch anew, one job, the search."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from dashboard import actions, findings, reads, timeline
+from dashboard.figures import figures, version
+from dashboard.filters import Filters
+from dashboard.links import job_fragment_url, job_url
+from dashboard.panels import BY_SLUG, PANELS
+from dashboard.permissions import VIEW, requires
+from dashboard.reads import Overall
+from jobs.core.job import Job, iso
+from jobs.exceptions import JobNotFound, OptionInvalid, SchedulerError
+
+THEMES = ("auto", "light", "dark")
+ID_MAX_BYTES = 200
+
+
+@require_GET
+def home(request: HttpRequest) -> HttpResponse:
+    return redirect("dashboard:overview")
+
+
+@require_GET
+@requires(VIEW)
+def page(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """A panel within the shell. An unreachable store shows as a banner over the last that is known."""
+    panel = BY_SLUG[slug]
+    overall = reads.overall()
+    query = request.GET.urlencode()
+    context = shell(request, overall) | {
+        "panel": panel,
+        "template": panel.template,
+        "fragment_url": reverse("dashboard:fragment", args=[slug]) + (f"?{query}" if query else ""),
+        "refresh_seconds": panel.refresh_seconds,
+    }
+    return render(request, "dashboard/page.html", context | _read(lambda: panel.context(request, overall), overall))
+
+
+@require_GET
+@requires(VIEW, machine=True)
+def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """A panel alone, for a page that is open. 503 while the store is away: the page then keeps and dims what it has."""
+    overall = reads.overall()
+    if overall.trouble:
+        return _away(overall)
+    common = {"overall": overall, "now": overall.now, "figures": figures(overall), "panel": BY_SLUG.get(slug)}
+    try:
+        if slug == "job":
+            job = reads.job(request.GET.get("id", "")[:ID_MAX_BYTES])
+            return render(request, "dashboard/panels/job.html", common | _job(request, job, overall))
+        if slug not in BY_SLUG:
+            return JsonResponse(
+                {"error": {"code": "not_found", "message": "There is no such panel.", "fix": ""}}, status=404
+            )
+        panel = BY_SLUG[slug]
+        if "updates" in request.GET and hasattr(panel, "updates"):
+            return render(request, "dashboard/rows.html", common | panel.updates(request, overall))
+        return render(request, panel.template, common | panel.context(request, overall))
+    except JobNotFound as error:
+        return JsonResponse({"error": {"code": error.code, "message": "This job is gone.", "fix": ""}}, status=404)
+    except OptionInvalid as error:
+        return JsonResponse({"error": {"code": error.code, "message": str(error), "fix": error.fix}}, status=400)
+    except reads.UNREACHABLE as error:
+        return JsonResponse({"error": {"code": error.code, "message": str(error), "fix": error.fix}}, status=503)
+
+
+@require_GET
+@requires(VIEW, machine=True)
+def snapshot(request: HttpRequest) -> HttpResponseBase:
+    """All live figures: for pages whose WebSocket is blocked, and after a gap."""
+    overall = reads.overall()
+    found = figures(overall)
+    return JsonResponse(
+        {
+            "type": "figures",
+            "version": version(found),
+            "at": iso(overall.at),
+            "trouble": overall.trouble,
+            "figures": found,
+        }
+    )
+
+
+@require_GET
+@requires(VIEW)
+def job(request: HttpRequest, job_id: str = "") -> HttpResponseBase:
+    """The page of one job. 404 when there is none of this id (any more)."""
+    job_id = job_id or request.GET.get("id", "")
+    overall = reads.overall()
+    context = shell(request, overall) | {
+        "panel": BY_SLUG["jobs"],
+        "template": "dashboard/panels/job.html",
+        "fragment_url": job_fragment_url(job_id),
+        "refresh_seconds": 1.0,
+        "job_id": job_id,
+    }
+    try:
+        return render(
+            request,
+            "dashboard/page.html",
+            context | _read(lambda: _job(request, reads.job(job_id[: ID_MAX_BYTES + 1]), overall), overall),
+        )
+    except JobNotFound:
+        return render(request, "dashboard/job_gone.html", context, status=404)
+
+
+@require_GET
+@requires(VIEW)
+def raw(request: HttpRequest) -> HttpResponseBase:
+    """A job's payload or result as a JSON file, for those too long to be shown."""
+    part = "result" if request.GET.get("part") == "result" else "payload"
+    try:
+        found = reads.job(request.GET.get("id", "")[:ID_MAX_BYTES])
+    except JobNotFound:
+        return HttpResponse("This job is gone.", status=404, content_type="text/plain; charset=utf-8")
+    except reads.UNREACHABLE as error:
+        return HttpResponse(str(error), status=503, content_type="text/plain; charset=utf-8")
+    body = json.dumps(getattr(found, part), indent=2, ensure_ascii=False).encode("utf-8", "replace")
+    response = HttpResponse(body, content_type="application/json; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{part}.json"'
+    return response
+
+
+@require_GET
+@requires(VIEW)
+def find(request: HttpRequest) -> HttpResponseBase:
+    """The search box: a whole id opens the job, anything else becomes filters of the list."""
+    text = request.GET.get("q", "").strip()[:400]
+    if text and len(text.encode("utf-8", "replace")) <= ID_MAX_BYTES and text.isprintable():
+        try:
+            return redirect(job_url(reads.job(text).id))
+        except SchedulerError:
+            pass
+    query = Filters.from_words(text).query
+    return redirect(reverse("dashboard:jobs") + (f"?{query}" if query else ""))
+
+
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    """Keeps the reader's choice of light or dark in a cookie, so that the server renders it and nothing flashes."""
+    chosen = request.POST.get("theme", "")
+    back = actions._safe(request, request.POST.get("next", "")) or reverse("dashboard:overview")
+    response: HttpResponse = redirect(back) if request.accepts("text/html") else HttpResponse(status=204)
+    if chosen in THEMES:
+        response.set_cookie(
+            "theme",
+            chosen,
+            max_age=timedelta(days=365),
+            httponly=True,
+            samesite="Lax",
+            secure=settings.SESSION_COOKIE_SECURE,
+        )
+    return response
+
+
+def shell(request: HttpRequest, overall: Overall) -> dict[str, Any]:
+    """What the frame around every panel shows."""
+    found = figures(overall)
+    return {"overall": overall, "now": overall.now, "figures": found, "version": version(found), "panels": PANELS}
+
+
+def _read(context: Callable[[], dict[str, Any]], overall: Overall) -> dict[str, Any]:
+    """What a panel shows; when the store is away a panel that cannot do without it is replaced by a sentence."""
+    try:
+        return context()
+    except OptionInvalid as error:
+        return {"template": "dashboard/unread.html", "trouble": str(error), "fix": error.fix}
+    except reads.UNREACHABLE as error:
+        overall = reads.overall()
+        return {
+            "template": "dashboard/unread.html",
+            "overall": overall,
+            "figures": figures(overall),
+            "trouble": str(error),
+            "fix": error.fix,
+        }
+
+
+def _away(overall: Overall) -> JsonResponse:
+    return JsonResponse(
+        {"error": {"code": "store_unavailable", "message": overall.trouble, "fix": overall.fix}}, status=503
+    )
+
+
+def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
+    finding, rest = findings.what_happened(job, overall)
+    found = timeline.parts(job, overall.now)
+    return {
+        "job": job,
+        "finding": finding,
+        "rest": rest,
+        "reason": findings.reason(job, overall),
+        "actions": actions.possible(job, request.user),
+        "parts": found,
+        "busy": timeline.busy_words(found),
+        "changes": timeline.changes(job),
+        "attempts": list(reversed(job.attempts)),
+        "same_error": timeline.same_error(job),
+        "command": _command(job),
+        "fragment_url": job_fragment_url(job.id),
+    }
+
+
+def _command(job: Job) -> str:
+    """The same on the command line: the likeliest thing to do with the job in this state."""
+    verb = {"dead": "dlq resubmit", "scheduled": "jobs run-now", "retry_wait": "jobs retry"}.get(
+        str(job.state), "jobs show"
+    )
+    return f"python manage.py {verb} {shlex.quote(job.id)}"

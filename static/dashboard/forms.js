@@ -1,0 +1,148 @@
+// Actions without leaving the page. Every form works without this; here it is sent in the background, its button says
+// what is under way, and nothing is shown as done before the server says so.
+
+const sprite = () => document.querySelector(".brand use").getAttribute("href").split("#")[0];
+
+/** A shape of the sprite. */
+export function icon(name) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
+  use.setAttribute("href", `${sprite()}#${name}`);
+  svg.append(use);
+  return svg;
+}
+
+/** One sentence above the page, read out politely. Replaces the one before. */
+export function say(text, ok) {
+  const line = document.createElement("p");
+  line.className = `banner is-${ok ? "succeeded" : "dead"}`;
+  const words = document.createElement("span");
+  words.textContent = text;
+  line.append(icon(ok ? "succeeded" : "dead"), words);
+  document.getElementById("messages").replaceChildren(line);
+}
+
+async function post(url, data) {
+  const response = await fetch(url, { method: "POST", body: data, headers: { Accept: "application/json" }, redirect: "error" });
+  if (response.status === 204) return { ok: true };
+  const body = response.headers.get("Content-Type")?.startsWith("application/json") ? await response.json() : {};
+  return { ok: response.ok, message: body.error?.message ?? `The server answered ${response.status}.`, ...body };
+}
+
+/** @param {() => Promise<void>} refresh fetches the panel anew */
+export function forms(refresh) {
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    const button = event.submitter;
+    if (form.matches("[data-theme-form]")) {
+      event.preventDefault();
+      theme(form, button);
+    } else if (form.matches("[data-slices]")) {
+      event.preventDefault();
+      slices(form, button);
+    } else if (form.dataset.act || button?.dataset.act) {
+      event.preventDefault();
+      act(form, button, button?.dataset.act || form.dataset.act, refresh);
+    }
+  });
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (button) copy(button);
+  });
+}
+
+async function act(form, button, doing, refresh) {
+  if (button.getAttribute("aria-busy")) return; // a double click is one click
+  const data = new FormData(form, button);
+  if (!data.has("id")) return say("Select at least one job first.", false);
+  const label = button.textContent;
+  button.setAttribute("aria-busy", "true");
+  button.textContent = doing;
+  try {
+    const answer = await post(button.getAttribute("formaction") || form.getAttribute("action"), data);
+    say(answer.message, answer.ok);
+    for (const box of form.querySelectorAll("input[name=id][type=checkbox]:checked")) box.checked = false;
+    form.dispatchEvent(new Event("change", { bubbles: true }));
+  } catch {
+    say("The server did not answer. It is not known whether this was done.", false);
+  }
+  button.removeAttribute("aria-busy");
+  button.textContent = label;
+  await refresh();
+}
+
+/** Works through all that match in slices of a few seconds, with progress and a stop between slices. */
+async function slices(form, button) {
+  const data = new FormData(form);
+  const expected = Number(data.get("expected"));
+  const line = form.querySelector("[data-progress]");
+  const [bar, words, stop] = [line.querySelector("progress"), line.querySelector("[data-progress-words]"), line.querySelector("[data-stop]")];
+  let stopped = false;
+  let done = 0;
+  stop.addEventListener("click", () => (stopped = true), { once: true });
+  for (const each of form.querySelectorAll(".row:not([data-progress])")) each.hidden = true;
+  line.hidden = false;
+  words.textContent = form.dataset.slices;
+  for (;;) {
+    let answer;
+    try {
+      answer = await post(form.getAttribute("action"), data);
+    } catch {
+      answer = { ok: false, message: "The server did not answer." };
+    }
+    done += answer.done ?? 0;
+    bar.value = done;
+    words.textContent = `${done.toLocaleString("en")} of ${expected.toLocaleString("en")}`;
+    if (!answer.ok && answer.done === undefined) {
+      say(`${answer.message} ${done.toLocaleString("en")} were done before.`, false);
+      break;
+    }
+    if (!answer.left || stopped) {
+      const left = answer.left ? ` Stopped; ${answer.left.toLocaleString("en")} are as they were.` : "";
+      const failed = answer.failed ? ` ${answer.failed.toLocaleString("en")} could not be.` : "";
+      say(`${answer.message}${failed}${left}`, !answer.failed);
+      break;
+    }
+    data.set("so_far", String(done));
+    data.set("typed", String(expected));
+  }
+  stop.hidden = true;
+  const back = document.createElement("a");
+  back.className = "button primary";
+  back.href = data.get("next");
+  back.textContent = "Back to the list";
+  line.append(back);
+  back.focus();
+}
+
+async function theme(form, button) {
+  document.documentElement.dataset.theme = button.value;
+  for (const each of form.querySelectorAll("button")) each.setAttribute("aria-pressed", String(each === button));
+  await post(form.getAttribute("action"), new FormData(form, button)).catch(() => undefined);
+}
+
+/** Copies, and says so on the button. */
+export async function copy(button) {
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+  } catch {
+    const area = document.createElement("textarea"); // without a secure context there is no clipboard
+    area.value = button.dataset.copy;
+    area.className = "unseen";
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+    button.focus();
+  }
+  button.classList.add("done");
+  const words = button.querySelector(".unseen");
+  const label = words?.textContent;
+  if (words) words.textContent = "Copied";
+  setTimeout(() => {
+    button.classList.remove("done");
+    if (words) words.textContent = label;
+  }, 1500);
+}

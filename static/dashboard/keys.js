@@ -1,0 +1,63 @@
+// Keyboard shortcuts. Each has a button or a link that does the same; none works inside a field or with a modifier.
+
+const OFF = "shortcuts-off";
+
+/** @param {{togglePause: () => void}} commands */
+export function keys({ togglePause }) {
+  const dialog = document.getElementById("shortcuts");
+  const enabled = document.getElementById("shortcuts-on");
+  enabled.checked = localStorage.getItem(OFF) === null;
+  enabled.addEventListener("change", () => (enabled.checked ? localStorage.removeItem(OFF) : localStorage.setItem(OFF, "1")));
+  const help = document.getElementById("help");
+  help.hidden = false;
+  help.addEventListener("click", () => dialog.showModal());
+
+  let going = 0;
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || dialog.open) return;
+    if (event.target.matches("input:not([type=checkbox]), textarea, select, [contenteditable]")) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    if (!enabled.checked && event.key !== "?") return;
+    if (going && Date.now() - going < 1500) {
+      going = 0;
+      const link = document.querySelector(`.rail [data-go="${CSS.escape(event.key)}"]`);
+      if (link) {
+        event.preventDefault();
+        location.assign(link.href);
+        return;
+      }
+    }
+    const command = COMMANDS[event.key];
+    if (event.key === "g") going = Date.now();
+    else if (event.key === ".") togglePause();
+    else if (event.key === "?") dialog.showModal();
+    else if (!command || command() === false) return;
+    event.preventDefault();
+  });
+}
+
+const rows = () => [...document.querySelectorAll("#rows > tr")];
+const current = () => document.querySelector("#rows > tr.is-current");
+
+function move(by) {
+  const all = rows();
+  if (!all.length) return false;
+  const place = all.indexOf(current());
+  const next = all[Math.min(all.length - 1, Math.max(0, place < 0 ? 0 : place + by))];
+  current()?.classList.remove("is-current");
+  next.classList.add("is-current");
+  next.querySelector("[data-open]").focus();
+  next.scrollIntoView({ block: "nearest" });
+  return true;
+}
+
+const COMMANDS = {
+  "/": () => document.getElementById("find").select() ?? document.getElementById("find").focus(),
+  j: () => move(1),
+  k: () => move(-1),
+  x: () => current()?.querySelector("input[type=checkbox]").click() ?? (current() ? undefined : false),
+  y: () => document.querySelector("[data-copy-id]")?.click() ?? undefined,
+  u: () => (document.querySelector("[data-up]") ? document.querySelector("[data-up]").click() : false),
+};

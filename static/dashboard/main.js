@@ -1,0 +1,304 @@
+// What an open page does: shows the figures that come, fetches its panel anew when more than figures changed, lets ages
+// tick, and says how fresh everything is. Without this script the page is whole, only not live.
+
+import { forms, icon } from "./forms.js";
+import { keys } from "./keys.js";
+import { Live } from "./live.js";
+import { element, morph } from "./morph.js";
+
+const line = document.getElementById("live");
+const panel = document.getElementById("panel");
+const pauseButton = document.getElementById("pause");
+const trouble = document.getElementById("trouble");
+const favicon = document.getElementById("favicon");
+
+document.body.classList.add("has-script");
+
+/* ------------------------------------------------------------------------------------------------------------- time */
+
+let serverAhead = line.dataset.at ? Date.parse(line.dataset.at) - Date.now() : 0;
+const serverNow = () => Date.now() + serverAhead;
+
+function age(seconds) {
+  const whole = Math.floor(seconds);
+  const two = (large, word, small, smaller) => {
+    const rest = Math.floor((whole % large) / small);
+    return `${Math.floor(whole / large)} ${word}${rest ? ` ${rest} ${smaller}` : ""}`;
+  };
+  if (whole < 60) return `${whole} s`;
+  if (whole < 600) return two(60, "min", 1, "s");
+  if (whole < 3600) return `${Math.floor(whole / 60)} min`;
+  if (whole < 36_000) return two(3600, "h", 60, "min");
+  if (whole < 172_800) return `${Math.floor(whole / 3600)} h`;
+  return `${Math.floor(whole / 86_400)} days`;
+}
+
+function tick() {
+  const now = serverNow();
+  for (const time of document.querySelectorAll("time[data-tick]")) {
+    const seconds = (Date.parse(time.dateTime) - now) / 1000;
+    const text = Math.abs(seconds) < 1 ? "now" : seconds > 0 ? `in ${age(seconds)}` : `${age(-seconds)} ago`;
+    if (time.textContent !== text) time.textContent = text;
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------------------- figures */
+
+let shape = "";
+let known = {};
+const titlePrefix = line.dataset.title ? `${line.dataset.title}: ` : "";
+const title = document.title.slice(titlePrefix.length);
+
+function show(frame) {
+  if (frame.at) serverAhead = Date.parse(frame.at) - Date.now();
+  known = frame.type === "figures" ? frame.figures : { ...known, ...frame.figures };
+  for (const key of frame.gone ?? []) delete known[key];
+  print(frame.figures);
+  document.title = (known.trouble ? `${known.trouble}: ` : "") + title;
+  const mark = favicon.dataset[known.favicon || "calm"];
+  if (favicon.getAttribute("href") !== mark) favicon.setAttribute("href", mark);
+  stale(frame.trouble);
+  const first = !shape;
+  const changed = known.shape !== shape;
+  shape = known.shape;
+  if (!first || frame.version !== line.dataset.version) refreshSoon(changed && !first);
+}
+
+/** Writes the figures that stand on the page; one of each panel may light up. */
+function print(figures) {
+  const lit = new Set();
+  for (const spot of document.querySelectorAll("[data-figure]")) {
+    const text = figures[spot.dataset.figure];
+    if (text === undefined || spot.textContent === text) continue;
+    spot.textContent = text;
+    const home = spot.closest(".panel");
+    if (home && !lit.has(home)) {
+      lit.add(home);
+      spot.classList.add("is-fresh");
+      spot.addEventListener("animationend", () => spot.classList.remove("is-fresh"), { once: true });
+    }
+  }
+  for (const bar of document.querySelectorAll("[data-bar]")) {
+    const [value, max] = (figures[bar.dataset.bar] ?? "").split("/");
+    if (max) Object.assign(bar, { max: Number(max), value: Number(value) });
+  }
+  for (const badge of document.querySelectorAll("[data-when]")) {
+    const text = figures[badge.dataset.when];
+    if (text !== undefined) badge.hidden = text === "0" || text === "–";
+  }
+}
+
+/** The store is away, or back: figures dim, actions go off, the banner says why. */
+function stale(why) {
+  const was = document.body.classList.contains("is-stale");
+  if (why) trouble.querySelector("[data-trouble]").textContent = why;
+  if (Boolean(why) === was) return;
+  document.body.classList.toggle("is-stale", Boolean(why));
+  trouble.hidden = !why;
+  for (const button of document.querySelectorAll("#panel form:not([data-keep]) .button")) {
+    if (button.nodeName === "BUTTON") button.disabled = Boolean(why);
+  }
+  if (was) refreshSoon(true);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ panel */
+
+let fetching = false;
+let again = false;
+let timer;
+let refreshedAt = Date.now();
+
+function refreshSoon(atOnce) {
+  if (!panel || document.hidden) return;
+  const wait = atOnce ? 0 : Math.max(0, refreshedAt + Number(panel.dataset.refresh) * 1000 - Date.now());
+  if (timer && !atOnce) return;
+  clearTimeout(timer);
+  timer = setTimeout(refresh, wait);
+}
+
+async function refresh() {
+  timer = undefined;
+  if (!panel) return;
+  if (fetching) {
+    again = true;
+    return;
+  }
+  if (reading()) {
+    refreshSoon(false);
+    return;
+  }
+  fetching = true;
+  try {
+    await (document.getElementById("rows") ? fetchRows() : fetchPanel());
+  } catch {
+    // the line to the server says what is wrong; the page keeps what it has
+  }
+  refreshedAt = Date.now();
+  fetching = false;
+  if (again) {
+    again = false;
+    refreshSoon(false);
+  }
+}
+
+/** True while text of the panel is being selected: changing it now would take it away. */
+function reading() {
+  const selection = getSelection();
+  return selection && !selection.isCollapsed && panel.contains(selection.anchorNode);
+}
+
+async function fetchPanel() {
+  const response = await fetch(panel.dataset.fragment, { headers: { Accept: "text/html" } });
+  if (response.status === 404) return location.reload();
+  if (!response.ok || reading()) return;
+  morph(panel, await response.text());
+  offer(panel);
+  if (document.body.classList.contains("is-stale")) return;
+  tick();
+}
+
+/** Rows that are shown change in place and stay where they are; newer ones are counted and come when asked for. */
+async function fetchRows() {
+  const body = document.getElementById("rows");
+  const url = new URL(panel.dataset.fragment, location.href);
+  url.searchParams.set("updates", "1");
+  for (const row of [...body.children].slice(0, 200)) url.searchParams.append("shown", row.dataset.key);
+  const response = await fetch(url, { headers: { Accept: "text/html" } });
+  if (!response.ok || reading()) return;
+  const sent = new DOMParser().parseFromString(await response.text(), "text/html");
+  const rows = new Map([...body.children].map((row) => [row.dataset.key, row]));
+  for (const wanted of sent.querySelectorAll("tr")) {
+    const row = rows.get(wanted.dataset.key);
+    if (!row) continue;
+    if ("gone" in wanted.dataset) row.classList.add("is-over");
+    else {
+      element(row, wanted);
+      row.classList.toggle("is-over", "over" in wanted.dataset);
+    }
+  }
+  const { newer, newerMany } = sent.querySelector("table").dataset;
+  const link = document.querySelector("[data-newer]");
+  if (link) {
+    link.hidden = newer === "0";
+    link.querySelector("[data-newer-count]").textContent = newerMany === undefined ? newer : `${newer} or more`;
+  }
+  tick();
+}
+
+/** Shows what only works with script. */
+function offer(part) {
+  for (const button of part.querySelectorAll("[data-copy]")) button.hidden = false;
+  for (const box of part.querySelectorAll("[data-pick-all]")) box.disabled = false;
+}
+
+/* -------------------------------------------------------------------------------------------------------- selection */
+
+let lastPicked;
+
+document.addEventListener("click", (event) => {
+  const box = event.target.closest?.("#rows input[name=id]");
+  if (!box) return;
+  const boxes = [...document.querySelectorAll("#rows input[name=id]")];
+  if (event.shiftKey && lastPicked?.isConnected) {
+    const [from, to] = [boxes.indexOf(lastPicked), boxes.indexOf(box)].sort((one, other) => one - other);
+    for (const each of boxes.slice(from, to + 1)) each.checked = box.checked;
+  }
+  lastPicked = box;
+  picked();
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.matches?.("[data-pick-all]")) {
+    for (const box of document.querySelectorAll("#rows input[name=id]")) box.checked = event.target.checked;
+  }
+  if (document.getElementById("rows")) picked();
+});
+
+function picked() {
+  const boxes = [...document.querySelectorAll("#rows input[name=id]")];
+  const chosen = boxes.filter((box) => box.checked).length;
+  for (const box of boxes) box.closest("tr").classList.toggle("is-picked", box.checked);
+  const all = document.querySelector("[data-pick-all]");
+  all.checked = chosen === boxes.length;
+  all.indeterminate = chosen > 0 && chosen < boxes.length;
+  document.querySelector("[data-selected]").textContent = chosen ? `${chosen} selected` : "With selected jobs";
+}
+
+/* ------------------------------------------------------------------------------------------------------- live state */
+
+let status = { kind: "connecting" };
+
+function say() {
+  const at = status.at ? new Date(status.at).toISOString().slice(11, 19) : "";
+  const parts = {
+    connecting: () => ["", "Connecting", ""],
+    live: () => (document.body.classList.contains("is-stale") ? ["warning", "Store unreachable", ""] : ["succeeded", "Live", at]),
+    polling: () => ["succeeded", "Every 5 s", at],
+    paused: () => ["pause", "Paused", `since ${new Date(status.since + serverAhead).toISOString().slice(11, 19)}`],
+    reconnecting: () => ["warning", "Reconnecting", `try ${status.tries + 1} in ${Math.max(0, Math.ceil((status.next - Date.now()) / 1000))} s`],
+    "signed-out": () => ["warning", "Signed out", ""],
+    "not-allowed": () => ["warning", "No longer allowed", ""],
+  }[status.kind]();
+  const words = parts.join("|");
+  if (line.dataset.said === words) return;
+  line.dataset.said = words;
+  const [shape, strong, soft] = parts;
+  const nodes = [];
+  if (shape) nodes.push(icon(shape));
+  const bold = document.createElement("b");
+  bold.textContent = strong;
+  nodes.push(bold);
+  if (soft) {
+    const rest = document.createElement("span");
+    rest.className = "soft wide-text";
+    rest.textContent = soft;
+    nodes.push(rest);
+  }
+  if (status.kind === "reconnecting") nodes.push(control("button", "Now", () => live.now()));
+  if (status.kind === "signed-out") {
+    const link = control("a", "Log in");
+    link.href = `${line.dataset.login}?next=${encodeURIComponent(location.pathname + location.search)}`;
+    nodes.push(link);
+  }
+  line.className = `live is-${{ live: "succeeded", polling: "succeeded" }[status.kind] ?? "warning"}`;
+  line.replaceChildren(...nodes);
+}
+
+function control(name, text, onClick) {
+  const made = document.createElement(name);
+  made.className = "button quiet";
+  made.textContent = text;
+  if (name === "button") made.type = "button";
+  if (onClick) made.addEventListener("click", onClick);
+  return made;
+}
+
+const live = new Live({
+  socketUrl: line.dataset.live,
+  snapshotUrl: line.dataset.snapshot,
+  onFigures: show,
+  onStatus: (next) => {
+    status = next;
+    say();
+  },
+});
+
+function togglePause() {
+  live.paused ? live.unpause() : live.pause();
+  pauseButton.setAttribute("aria-pressed", String(live.paused));
+  pauseButton.querySelector(".wide").textContent = live.paused ? "Go on" : "Pause";
+  pauseButton.querySelector(".icon").replaceWith(icon(live.paused ? "play" : "pause"));
+}
+
+pauseButton.hidden = false;
+pauseButton.addEventListener("click", togglePause);
+forms(refresh);
+keys({ togglePause });
+if (panel) offer(panel);
+say();
+setInterval(() => {
+  if (document.hidden) return;
+  tick();
+  say();
+}, 1000);
+live.start();
