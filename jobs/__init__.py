@@ -13,6 +13,7 @@ is first asked for.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     # Private names are asked for by import machinery and tools: they must not load the library.
     if not name.startswith("_"):
-        from jobs import api
-
+        # Not "from jobs import api": that would ask this very function for "api".
+        api = import_module("jobs.api")
+        if name == "api":
+            return api
         if name in api.__all__:
             return getattr(api, name)
     raise AttributeError(f"module 'jobs' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    from jobs import api
-
-    return sorted({*globals(), *api.__all__})
+    return sorted({*globals(), *import_module("jobs.api").__all__})
