@@ -29,12 +29,12 @@ local function discard_one(id)
   if record and not line then
     return record[STATE]
   end
-  if line then
-    redis.call('ZREM', line, id)
-  else -- unreadable: it can only be removed
-    for _, any in pairs(lines) do
-      redis.call('ZREM', any, id)
-    end
+  local removed = 0
+  for _, ended in pairs(line and { line } or lines) do
+    removed = removed + redis.call('ZREM', ended, id)
+  end
+  if not line and removed == 0 then
+    return 'unreadable' -- and in no line of ended jobs: it may be live
   end
   forget_jobs({ id }, keys)
   return 'ok'

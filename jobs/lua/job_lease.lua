@@ -34,6 +34,7 @@ local attempts_kept = tonumber(ARGV[6]) -- attempts kept per job
 
 -- Bodies are read in steps, and no more is taken once this many bytes are on their way.
 local STEP, ENOUGH_BYTES, PROMOTE_LIMIT = 100, 2097152, 500
+local END_OF_TIME = 253402300800000 -- ms, the year 10000: the calendars of Python and SQL end before it
 local CORRUPT = '{"type": "CorruptJob", "message": "What is stored of this job cannot be read.", "traceback": ""}'
 
 local now = server_now(clock, given_now)
@@ -71,6 +72,23 @@ if pause[1] and (not pause[2] or pause[2] == '' or now < tonumber(pause[2])) the
   return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0 }
 end
 
+-- Since when the job is ready; nil where the body is none or its times are no moments.
+local function ready_since(record, body)
+  if #body < 18 then
+    return nil
+  end
+  if record[READY_AT] > 0 then
+    return record[READY_AT]
+  end
+  local created_at, run_at = struct.unpack('>dd', body)
+  local latest = math.max(created_at, run_at)
+  -- The rest of a division by 1 is 0 for whole numbers only: not for fractions, infinities and what is no number.
+  if created_at % 1 == 0 and run_at % 1 == 0 and latest > 0 and latest < END_OF_TIME then
+    return latest
+  end
+  return nil
+end
+
 local grant = { token }
 local jobs, records, deadlines = {}, {}, {}
 local corrupt = {}
@@ -92,13 +110,11 @@ while seen < limit and bytes < ENOUGH_BYTES do
   for i, id in ipairs(ids) do
     local body = raw_bodies[i]
     local record = read_record(raw_records[i], 'ready')
-    if not record or not body or #body < 18 then
+    local since = record and body and ready_since(record, body)
+    if not since then
       corrupt[#corrupt + 1] = id
     elseif record[STATE] == 'ready' then
-      if record[READY_AT] == 0 then
-        local created_at, run_at = struct.unpack('>dd', body)
-        record[READY_AT] = math.max(created_at, run_at)
-      end
+      record[READY_AT] = since
       record[STATE], record[TOKEN], record[WORKER] = 'leased', token, worker
       record[ATTEMPT], record[FENCE] = record[ATTEMPT] + 1, record[FENCE] + 1
       record[LEASED_AT], record[STARTED_AT], record[PLACE] = now, 0, tonumber(line[2 * i])

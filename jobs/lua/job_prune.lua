@@ -19,6 +19,7 @@ local skip = tonumber(ARGV[4]) -- jobs at the head that are known to be kept
 local now = server_now(clock, given_now)
 local old = redis.call('ZRANGEBYSCORE', line, '-inf', string.format('%.0f', now - retention), 'LIMIT', skip, limit)
 local reply, gone, kept = { now, 0 }, {}, 0
+local is_gone = {}
 if old[1] then
   local own = redis.call('ZMSCORE', expiring, unpack(old))
   for i, id in ipairs(old) do
@@ -26,12 +27,13 @@ if old[1] then
       kept = kept + 1
     else
       gone[#gone + 1] = id
+      is_gone[id] = true
     end
   end
 end
 -- Jobs that are to be forgotten sooner than the others.
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', expiring, '-inf', string.format('%.0f', now), 'LIMIT', 0, limit)) do
-  if redis.call('ZSCORE', line, id) then
+  if not is_gone[id] and redis.call('ZSCORE', line, id) then
     gone[#gone + 1] = id
   end
 end

@@ -57,9 +57,12 @@ local function resubmit_one(id)
   return 'ok'
 end
 
-local reply = {}
+local reply, any = {}, false
 for i = 1, #ARGV - 2 do
   reply[i] = resubmit_one(ARGV[i + 2])
+  any = any or reply[i] == 'ok'
 end
-wake_one(wake)
+if any then
+  wake_one(wake)
+end
 return reply

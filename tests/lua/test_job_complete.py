@@ -1,0 +1,103 @@
+"""job_complete.lua: leased → succeeded | cancelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.partition import NOW, Partition, body, held, record
+
+BUCKET = NOW // 10_000
+STARTED = NOW - 400
+
+
+def item(job_id: str, *, token: str = "token", result: bytes = b"", ttl: int | str = "") -> list[Any]:
+    return [job_id, token, "t", STARTED, result, ttl]
+
+
+def call(partition: Partition, *items: list[Any]) -> Any:
+    return partition.run("job_complete", *[value for one in items for value in one], attempts_kept=25)
+
+
+def ended(state: str, **fields: Any) -> Any:
+    return held(state=state, started_at=STARTED, finished_at=NOW, **fields)
+
+
+def test_attempts_that_succeeded_end_their_jobs(partition: Partition) -> None:
+    bodies = {job_id: body() for job_id in "abc"}
+    partition.put(
+        {
+            "bodies": bodies,
+            "states": {"a": held(lost=2), "b": held(), "c": held()},
+            "leased": dict.fromkeys("abc", NOW + 5000),
+        }
+    )
+
+    reply = call(partition, item("a", result=b'{"n":1}'), item("b", ttl=60_000))
+
+    assert reply == ["ok", "ok"]
+    assert partition.state() == {
+        "clock": NOW,
+        "bodies": bodies,
+        "states": {"a": ended("succeeded"), "b": ended("succeeded"), "c": held()},
+        "leased": {"c": NOW + 5_000},
+        "succeeded": {"a": NOW, "b": NOW},
+        "results": {"a": '{"n":1}'},
+        "expiring": {"b": NOW + 60_000},
+        "counters": {"succeeded:t": 2},
+        "series": {f"{BUCKET}:succeeded": 2, f"{BUCKET}:run_ms": 800},
+    }
+
+
+def test_a_job_that_was_asked_to_stop_ends_cancelled_and_its_result_is_dropped(partition: Partition) -> None:
+    partition.put({"states": {"a": held(cancel=1)}, "leased": {"a": NOW + 5_000}})
+
+    reply = call(partition, item("a", result=b"1", ttl=5))
+
+    assert reply == ["cancelled"]
+    assert partition.state() == {
+        "clock": NOW,
+        "states": {"a": ended("cancelled", cancel=1)},
+        "cancelled": {"a": NOW},
+        "attempts": {"a": [(1, "w", STARTED, NOW, "cancelled", False)]},
+        "counters": {"cancelled:t": 1},
+    }
+
+
+def test_the_same_call_again_answers_the_same_and_changes_nothing(partition: Partition) -> None:
+    partition.put({"states": {"a": held(), "b": held(cancel=1)}, "leased": {"a": NOW + 5_000, "b": NOW + 5_000}})
+    items = item("a", result=b"1"), item("b")
+    assert call(partition, *items) == ["ok", "cancelled"]
+    before = partition.state()
+
+    assert call(partition, *items) == ["ok", "cancelled"]
+    assert partition.state() == before
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pytest.param(None, id="no record"),
+        pytest.param(b"\xc1", id="an unreadable record"),
+        pytest.param(held(token="another"), id="held under another token"),
+        pytest.param(record("ready", token="token"), id="taken back"),
+        pytest.param(record("retry_wait", token="token"), id="failed under this token"),
+        pytest.param(record("dead", token="token"), id="buried under this token"),
+        pytest.param(record("succeeded", token="another"), id="succeeded under another token"),
+    ],
+)
+def test_a_stale_completion_changes_nothing(partition: Partition, stored: object) -> None:
+    before: dict[str, Any] = {"states": {"a": stored}} if stored is not None else {}
+    partition.put(before)
+
+    assert call(partition, item("a", result=b"1", ttl=5)) == ["lost"]
+    assert partition.state() == {**before, "clock": NOW}
+
+
+def test_a_stale_one_among_others_does_not_hold_them_up(partition: Partition) -> None:
+    partition.put({"states": {"a": held(token="another"), "b": held()}, "leased": {"a": NOW + 1, "b": NOW + 1}})
+
+    assert call(partition, item("a"), item("b")) == ["lost", "ok"]
+    assert partition.state()["leased"] == {"a": NOW + 1}
+    assert partition.state()["succeeded"] == {"b": NOW}

@@ -1,0 +1,64 @@
+"""job_discard.lua: succeeded | dead | cancelled | skipped → (none)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.partition import NOW, Partition, State, body, held, place, record
+
+ENDED = ("succeeded", "dead", "cancelled", "skipped")
+
+
+@pytest.mark.parametrize("state", ENDED)
+def test_all_that_is_stored_of_an_ended_job_goes(partition: Partition, state: str) -> None:
+    kept = {"bodies": {"b": body()}, "states": {"b": record(state)}, state: {"b": NOW}}
+    partition.put(kept)
+    partition.put(
+        {
+            "bodies": {"a": body()},
+            "states": {"a": record(state)},
+            "attempts": {"a": [(1, "w", 1, 2, "failed", "{}")]},
+            "results": {"a": "1"},
+            "progress": {"a": b"\x93"},
+            "expiring": {"a": NOW + 1},
+            state: {"a": NOW},
+        }
+    )
+
+    assert partition.run("job_discard", "a") == ["ok"]
+    assert partition.state() == kept
+
+
+@pytest.mark.parametrize(
+    ("answer", "before"),
+    [
+        ("JOB_NOT_FOUND", {}),
+        ("JOB_NOT_FOUND", {"bodies": {"a": b""}, "voided": {"a": NOW}}),
+        ("waiting", {"bodies": {"a": body()}, "ready": {"a": place(1)}}),
+        ("leased", {"bodies": {"a": body()}, "states": {"a": held()}, "leased": {"a": NOW}}),
+        ("retry_wait", {"bodies": {"a": body()}, "states": {"a": record("retry_wait")}, "retry_wait": {"a": NOW}}),
+    ],
+)
+def test_a_job_that_lives_or_is_not_there_stays_as_it_is(partition: Partition, answer: str, before: State) -> None:
+    partition.put(before)
+    before = partition.state()
+
+    assert partition.run("job_discard", "a") == [answer]
+    assert partition.state() == before
+
+
+@pytest.mark.parametrize("line", ENDED)
+def test_an_ended_job_whose_record_cannot_be_read_can_be_removed(partition: Partition, line: str) -> None:
+    partition.put({"bodies": {"a": body()}, "states": {"a": b"\xc1"}, line: {"a": NOW}})
+
+    assert partition.run("job_discard", "a") == ["ok"]
+    assert partition.state() == {}
+
+
+@pytest.mark.parametrize("line", ["ready", "leased", "scheduled", "retry_wait"])
+def test_a_live_job_whose_record_cannot_be_read_is_not_removed(partition: Partition, line: str) -> None:
+    partition.put({"bodies": {"a": body()}, "states": {"a": b"\xc1"}, line: {"a": NOW}})
+    before = partition.state()
+
+    assert partition.run("job_discard", "a") == ["unreadable"]
+    assert partition.state() == before

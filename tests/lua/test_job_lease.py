@@ -1,0 +1,250 @@
+"""job_lease.lua: scheduled | retry_wait → ready → leased, ready → dead (corrupt)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobs.store import codec
+from jobs.store.codec import Record
+from tests.support.partition import NOW, Partition, body, due, error, held, packed, place, record
+
+BUCKET = NOW // 10_000
+CORRUPT = error("CorruptJob", "What is stored of this job cannot be read.")
+
+
+def call(partition: Partition, **changes: Any) -> Any:
+    arguments = {"worker": "w", "token": "new", "limit": 10, "lease_ms": 10_000, "attempts_kept": 25} | changes
+    now, next_due, left, paused, corrupt, *jobs = partition.run("job_lease", **arguments)
+    return {
+        "now": now,
+        "next_due": next_due,
+        "left": left,
+        "paused": paused,
+        "corrupt": corrupt,
+        "ids": jobs[::3],
+        "records": [codec.decode_record(packed) for packed in map(_bytes, jobs[1::3])],
+        "bodies": list(map(_bytes, jobs[2::3])),
+    }
+
+
+def _bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else value
+
+
+def leased(**fields: Any) -> Record:
+    """The record of a job that was just leased by ``call``."""
+    facts = {"attempt": 1, "fence": 1, "ready_at": NOW - 5_000, "leased_at": NOW, "place": place(1)}
+    return record("leased", **{**facts, "token": "new", "worker": "w", **fields})
+
+
+def times(created_at: float, run_at: float) -> bytes:
+    """A body with these times."""
+    return codec._TIMES.pack(created_at, run_at) + body()[16:]
+
+
+def test_the_first_in_line_are_given_with_all_that_a_worker_needs(partition: Partition) -> None:
+    first, second = body(b"[1]"), body(b"[2]")
+    partition.put(
+        {
+            "bodies": {"a": first, "b": second, "c": body()},
+            "ready": {"a": place(1), "b": place(2), "c": place(3)},
+            "sequence": 3,
+        }
+    )
+
+    reply = call(partition, limit=2)
+
+    assert reply == {
+        "now": NOW,
+        "next_due": "",
+        "left": 1,
+        "paused": "",
+        "corrupt": 0,
+        "ids": ["a", "b"],
+        "records": [leased(), leased(place=place(2))],
+        "bodies": [first, second],
+    }
+    assert partition.state() == {
+        "clock": NOW,
+        "sequence": 3,
+        "bodies": {"a": first, "b": second, "c": body()},
+        "ready": {"c": place(3)},
+        "leased": {"a": NOW + 10_000, "b": NOW + 10_000},
+        "states": {"a": leased(), "b": leased(place=place(2))},
+        "grants": {"w": ["new", "a", "b"]},
+        "series": {f"{BUCKET}:started": 2, f"{BUCKET}:wait_ms": 10_000},
+        "wake": ["1"],
+    }
+
+
+def test_an_empty_line_gives_nothing_and_changes_nothing(partition: Partition) -> None:
+    reply = call(partition)
+
+    assert (reply["ids"], reply["left"], reply["next_due"]) == ([], 0, "")
+    assert partition.state() == {"clock": NOW}
+
+
+def test_the_same_token_again_gives_the_same_jobs_and_changes_nothing(partition: Partition) -> None:
+    partition.put({"bodies": {"a": body(), "b": body()}, "ready": {"a": place(1), "b": place(2)}})
+    first = call(partition, limit=1)
+    before = partition.state()
+
+    again = call(partition, limit=1)
+
+    assert again == first
+    assert partition.state() == before
+
+
+def test_the_same_token_again_leaves_out_what_ended_meanwhile(partition: Partition) -> None:
+    partition.put({"bodies": {"a": body(), "b": body()}, "ready": {"a": place(1), "b": place(2)}})
+    call(partition)
+    partition.put({"states": {"a": leased()._replace(state="succeeded")}})
+
+    again = call(partition)
+
+    assert again["ids"] == ["b"]
+
+
+def test_another_token_of_the_same_worker_gets_other_jobs(partition: Partition) -> None:
+    partition.put({"bodies": {"a": body(), "b": body()}, "ready": {"a": place(1), "b": place(2)}})
+    call(partition, limit=1)
+
+    reply = call(partition, token="other", limit=1)
+
+    assert reply["ids"] == ["b"]
+    assert partition.state()["grants"] == {"w": ["other", "b"]}
+
+
+def test_what_is_due_is_made_ready_first_and_what_is_not_stays(partition: Partition) -> None:
+    bodies = {job_id: body(run_at=NOW) for job_id in "abcd"}
+    retried = record("retry_wait", attempt=2, errors=2, fence=2, run_at=NOW, place=place(9))
+    partition.put(
+        {
+            "bodies": bodies,
+            "states": {"b": retried, "d": retried},
+            "scheduled": {"a": due(NOW), "c": due(NOW + 1)},
+            "retry_wait": {"b": due(NOW), "d": due(NOW + 2)},
+        }
+    )
+
+    reply = call(partition)
+
+    assert reply["ids"] == ["a", "b"]
+    assert reply["next_due"] == NOW + 1
+    assert list(partition.state()["scheduled"]) == ["c"]
+    assert list(partition.state()["retry_wait"]) == ["d"]
+    assert partition.state()["states"]["b"] == leased(
+        attempt=3, errors=2, fence=3, ready_at=NOW, run_at=NOW, place=place(2)
+    )
+
+
+def test_a_paused_pool_gives_nothing_but_still_makes_due_jobs_ready(partition: Partition) -> None:
+    partition.put(
+        {"control": {"paused": "{}", "paused_until": ""}, "bodies": {"a": body()}, "scheduled": {"a": due(NOW)}}
+    )
+
+    reply = call(partition)
+
+    assert (reply["paused"], reply["left"], reply["ids"]) == ("1", 1, [])
+    assert partition.state() == {
+        "clock": NOW,
+        "sequence": 1,
+        "control": {"paused": "{}", "paused_until": ""},
+        "bodies": {"a": body()},
+        "ready": {"a": place(1)},
+    }
+
+
+@pytest.mark.parametrize(("until", "ids"), [(NOW + 1, []), (NOW, ["a"]), (NOW - 1, ["a"])])
+def test_a_pause_ends_by_itself_at_its_moment(partition: Partition, until: int, ids: list[str]) -> None:
+    partition.put(
+        {"control": {"paused": "{}", "paused_until": until}, "bodies": {"a": body()}, "ready": {"a": place(1)}}
+    )
+
+    assert call(partition)["ids"] == ids
+
+
+@pytest.mark.parametrize(
+    ("body_stored", "record_stored"),
+    [
+        pytest.param(None, None, id="no body"),
+        pytest.param(b"short", None, id="a body that is too short"),
+        pytest.param(b"\xff" * 40, None, id="a body whose times are no numbers"),
+        pytest.param(times(NOW - 0.5, NOW), None, id="a body whose times are fractions"),
+        pytest.param(times(float("inf"), NOW), None, id="a body whose times are endless"),
+        pytest.param(times(NOW, 1e300), None, id="a body whose times no calendar has"),
+        pytest.param(times(-2.0, -1.0), None, id="a body from before there were computers"),
+        pytest.param(body(), b"\xc1", id="a record of no known state"),
+        pytest.param(body(), packed(record("ready"))[:-1], id="a record that is cut off"),
+        pytest.param(body(), b"\x00" + packed(record("ready"))[1:], id="a record of state 0"),
+    ],
+)
+def test_a_job_that_cannot_be_read_is_buried_and_the_others_go_on(
+    partition: Partition, body_stored: bytes | None, record_stored: bytes | None
+) -> None:
+    partition.put({"bodies": {"good": body()}, "ready": {"bad": place(1), "good": place(2)}})
+    if body_stored is not None:
+        partition.put({"bodies": {"bad": body_stored}})
+    if record_stored is not None:
+        partition.put({"states": {"bad": record_stored}})
+
+    reply = call(partition)
+
+    assert (reply["corrupt"], reply["ids"]) == (1, ["good"])
+    state = partition.state()
+    assert state["dead"] == {"bad": NOW}
+    assert state["states"]["bad"] == record("dead", finished_at=NOW)
+    assert state["attempts"] == {"bad": [(0, "", 0, NOW, "failed", CORRUPT)]}
+    assert "ready" not in state
+
+
+def test_a_stray_entry_of_a_job_that_is_not_ready_is_dropped_and_its_state_kept(partition: Partition) -> None:
+    ended = record("succeeded", attempt=1, fence=1, finished_at=NOW)
+    partition.put({"bodies": {"a": body()}, "states": {"a": ended}, "succeeded": {"a": NOW}, "ready": {"a": place(1)}})
+
+    reply = call(partition)
+
+    assert reply["ids"] == []
+    assert partition.state() == {
+        "clock": NOW,
+        "bodies": {"a": body()},
+        "states": {"a": ended},
+        "succeeded": {"a": NOW},
+    }
+
+
+def test_large_bodies_end_a_reply_early(partition: Partition) -> None:
+    ids = [f"{number:03}" for number in range(150)]
+    partition.put(
+        {
+            "bodies": {job_id: body(b"x" * 250_000) for job_id in ids},
+            "ready": {job_id: place(number) for number, job_id in enumerate(ids)},
+        }
+    )
+
+    reply = call(partition, limit=1_000)
+
+    assert 0 < len(reply["ids"]) <= 100
+    assert reply["left"] == 150 - len(reply["ids"])
+
+
+def test_a_lease_after_another_keeps_the_count_of_deliveries(partition: Partition) -> None:
+    partition.put(
+        {
+            "bodies": {"a": body()},
+            "states": {"a": record("ready", attempt=2, errors=1, crashes=1, fence=4, ready_at=NOW - 1, lost=3)},
+            "ready": {"a": place(1)},
+        }
+    )
+
+    call(partition)
+
+    assert partition.state()["states"]["a"] == leased(attempt=3, errors=1, crashes=1, fence=5, ready_at=NOW - 1, lost=3)
+
+
+def test_a_job_that_is_held_is_not_given_again(partition: Partition) -> None:
+    partition.put({"bodies": {"a": body()}, "states": {"a": held()}, "leased": {"a": NOW - 1}})
+
+    assert call(partition)["ids"] == []
