@@ -14,14 +14,13 @@ from datetime import timedelta
 from decimal import Decimal
 from random import Random
 from threading import Event
-from typing import Any
 from urllib.parse import urljoin
 
 from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
-from jobs import scheduler
+from jobs import JobHandle, scheduler
 from jobs.exceptions import OutcomeUnknown, StoreUnavailable
 from samples import images, invoices, outputs
 from samples.jobs import build_report, dispatch_webhook, generate_invoice, process_image, send_email
@@ -50,7 +49,7 @@ class Recipe:
 
     weight: int
     story: str
-    enqueue: Callable[[Random], Any]
+    enqueue: Callable[[Random], JobHandle]
 
 
 class Stream:
@@ -115,26 +114,26 @@ def receiver_url(behaviour: Behaviour = Behaviour.ACCEPT) -> str:
     return urljoin(settings.SAMPLES_BASE_URL, reverse("samples:webhook-behaviour", args=[behaviour]))
 
 
-def _welcome(random: Random) -> Any:
+def _welcome(random: Random) -> JobHandle:
     name = random.choice(FIRST_NAMES)
     return send_email.using(tags=[TAG]).enqueue(to=_address(name, random), subject=f"Welcome, {name}")
 
 
-def _reminder(random: Random) -> Any:
+def _reminder(random: Random) -> JobHandle:
     name = random.choice(FIRST_NAMES)
     return send_email.using(tags=[TAG], delay=random.randint(5, 60), priority=0).enqueue(
         to=_address(name, random), subject="Your watch is due for a service"
     )
 
 
-def _mistyped(random: Random) -> Any:
+def _mistyped(random: Random) -> JobHandle:
     return send_email.using(tags=[TAG]).enqueue(
         to=f"{random.choice(FIRST_NAMES)} at example.com", subject="This address was mistyped"
     )
 
 
-def _event(behaviour: Behaviour) -> Callable[[Random], Any]:
-    def enqueue(random: Random) -> Any:
+def _event(behaviour: Behaviour) -> Callable[[Random], JobHandle]:
+    def enqueue(random: Random) -> JobHandle:
         return dispatch_webhook.using(tags=[TAG]).enqueue(
             url=receiver_url(behaviour), event=random.choice(EVENTS), data={"order": random.randint(1000, 9999)}
         )
@@ -142,7 +141,7 @@ def _event(behaviour: Behaviour) -> Callable[[Random], Any]:
     return enqueue
 
 
-def _invoice(random: Random) -> Any:
+def _invoice(random: Random) -> JobHandle:
     return _bill(
         random,
         [
@@ -156,11 +155,11 @@ def _invoice(random: Random) -> Any:
     )
 
 
-def _empty_invoice(random: Random) -> Any:
+def _empty_invoice(random: Random) -> JobHandle:
     return _bill(random, [])
 
 
-def _bill(random: Random, lines: Sequence[invoices.Line]) -> Any:
+def _bill(random: Random, lines: Sequence[invoices.Line]) -> JobHandle:
     today = timezone.localdate()
     number = f"{today.year}-{random.randrange(10**6):06}"
     issued = today - timedelta(days=random.randint(0, 5))
@@ -169,22 +168,22 @@ def _bill(random: Random, lines: Sequence[invoices.Line]) -> Any:
     )
 
 
-def _report(random: Random) -> Any:
+def _report(random: Random) -> JobHandle:
     year = random.randint(2012, 2015)
     # Two people who ask for one report at a time get one report.
     return build_report.using(tags=[TAG], unique_key=str(year)).enqueue(year=year)
 
 
-def _report_of_nothing(random: Random) -> Any:
+def _report_of_nothing(random: Random) -> JobHandle:
     return build_report.using(tags=[TAG]).enqueue(year=random.choice((2011, 2016)))
 
 
-def _thumbnails(random: Random) -> Any:
+def _thumbnails(random: Random) -> JobHandle:
     whole = [name for name in images.sources() if not name.startswith("interrupted")]
     return process_image.using(tags=[TAG]).enqueue(source=random.choice(whole), sizes=[64, 128, 256])
 
 
-def _damaged_image(random: Random) -> Any:
+def _damaged_image(random: Random) -> JobHandle:
     return process_image.using(tags=[TAG]).enqueue(source="interrupted-upload.jpg", sizes=[64, 128])
 
 

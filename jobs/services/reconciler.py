@@ -61,18 +61,25 @@ class Reconciler:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._registered = False
+        self._trouble = ""
 
     def tick(self) -> dict[str, int]:
-        """One comparison. Raises StoreUnavailable or DatabaseError; the next tick starts afresh."""
+        """One comparison. Raises StoreUnavailable; a database that is away or not migrated is waited for."""
+        done = Reconciled()
         close_old_connections()
         try:
             if not self._registered:
                 register()
                 self._registered = True
             done = reconcile(self._engine)
-            return {"pushed": done.pushed, "cleared": done.cleared, "refused": len(done.refused)}
+            self._trouble = ""
+        except DatabaseError as error:
+            if str(error) != self._trouble:
+                log.warning("Job types and pools keep their settings until the database can be read: %s", error)
+            self._trouble = str(error)
         finally:
             close_old_connections()
+        return {"pushed": done.pushed, "cleared": done.cleared, "refused": len(done.refused)}
 
 
 def register(using: str | None = None) -> Registered:

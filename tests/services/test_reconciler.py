@@ -310,3 +310,18 @@ def test_a_tick_survives_a_database_connection_that_broke(engine: Engine) -> Non
     connection.errors_occurred = True
 
     assert service.tick() == {"pushed": 0, "cleared": 0, "refused": 0}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_is_away_is_said_once_and_waited_for(
+    engine: Engine, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    JobType.objects.create(name="email.send", enabled=False)
+    service = Reconciler(engine)
+    with monkeypatch.context() as away:
+        away.setattr(JobType._meta, "db_table", "nowhere")
+        for _ in range(3):
+            assert service.tick() == {"pushed": 0, "cleared": 0, "refused": 0}
+
+    assert caplog.text.count("until the database can be read") == 1
+    assert service.tick()["pushed"] == 1
