@@ -199,9 +199,12 @@ class _Raised:
 async def _outcome(awaitable: Awaitable[Any]) -> Any:
     """Never raises: a SystemExit that leaves a task would end the event loop."""
     try:
+        await database.close_stale_of_async_handlers()
         return await awaitable
     except BaseException as error:
         return _Raised(error)
+    finally:
+        await database.close_stale_of_async_handlers()
 
 
 def _result_of(task: asyncio.Task[Any]) -> Any:

@@ -55,6 +55,7 @@ class Slot:
         threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     def _serve(self) -> None:
+        database.adopt_thread()
         pool, execute, settle = self._pool, self._execute, self._settle
         while (work := self._next_work()) is not None:
             begun = monotonic()
