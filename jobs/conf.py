@@ -22,7 +22,7 @@ class Settings:
     """What a project can decide. The field ``lease_seconds`` is the key ``LEASE_SECONDS``, and so on."""
 
     redis_url: str = "embedded:"
-    """Server of the engine; see the settings reference for the forms it may take."""
+    """Server of the engine, in any of the forms of the environment's `SCHEDULER_REDIS_URL`."""
     var_dir: Path = Path("var")
     """Where the embedded server keeps its data."""
     namespace: str = "mainspring"

@@ -1,0 +1,86 @@
+"""The documentation: complete, true to the code where it is made from it, and without dead links."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jobs.core.states import TRANSITIONS, JobState
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+
+
+def generated() -> dict[str, str]:
+    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.pages()
+
+
+def test_the_reference_is_what_the_code_says():
+    stale = [name for name, text in generated().items() if (DOCS / "reference" / name).read_text() != text]
+
+    assert not stale, f"run `make docs`: {stale}"
+
+
+def test_every_reference_page_is_generated():
+    assert {path.name for path in (DOCS / "reference").glob("*.md")} == set(generated())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_every_page_can_be_reached_from_the_index():
+    linked = set(re.findall(r"\]\(([^)#\s]+)", (DOCS / "index.md").read_text()))
+    pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")} - {"index.md"}
+
+    assert pages - linked == set()
+
+
+def test_the_lifecycle_names_every_state_and_every_way_out():
+    text = (DOCS / "lifecycle.md").read_text()
+    rows = {match[1]: match[0] for match in re.finditer(r"^\| `(\w+)` \|.*$", text, re.MULTILINE)}
+
+    for state in JobState:
+        row = rows[state.value]
+        missing = [target.value for target in TRANSITIONS[state] if f"`{target.value}`" not in row]
+        assert not missing, f"{state.value}: {missing}"
+
+
+def test_every_make_target_in_the_menu_explains_itself():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    explained = set(re.findall(r"^([a-z-]+):.*## \S", makefile, re.MULTILINE))
+
+    assert targets == explained
+
+
+def test_no_file_names_the_place_where_it_was_written():
+    """Absolute paths of one machine are of no use on another."""
+    places = {str(ROOT), str(Path.home())} - {"/"}
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    for name in listed:
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".sh", ".toml", ".txt", ".lua", ".html", ".js", ".css", ""} and path.is_file():
+            text = path.read_text(errors="ignore")
+            assert not [place for place in places if f"{place}/" in text], name
+
+
+def test_modules_have_names_that_say_something():
+    vague = {"utils", "util", "helpers", "helper", "common", "misc"}
+
+    assert not [path for path in ROOT.glob("[a-z]*/**/*.py") if path.stem in vague and ".venv" not in path.parts]
