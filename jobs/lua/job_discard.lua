@@ -3,6 +3,7 @@
 -- Reply: for each job "ok", "JOB_NOT_FOUND", or the state that does not allow it
 -- #include record_fields
 -- #include read_record
+-- #include untouched_state
 -- #include forget_jobs
 local bodies = KEYS[1] -- hash: id -> body
 local states = KEYS[2] -- hash: id -> record
@@ -14,6 +15,7 @@ local succeeded = KEYS[7] -- zset: id -> end
 local dead = KEYS[8] -- zset: id -> end
 local cancelled = KEYS[9] -- zset: id -> end
 local skipped = KEYS[10] -- zset: id -> end
+local scheduled = KEYS[11] -- zset: id -> due score
 local items = 1 -- ARGV[1..]: id
 
 local keys = { bodies = bodies, states = states, attempts = attempts, results = results, progress = progress, expiring = expiring }
@@ -22,7 +24,7 @@ local lines = { succeeded = succeeded, dead = dead, cancelled = cancelled, skipp
 local function discard_one(id)
   local raw = redis.call('HGET', states, id)
   if not raw then
-    return redis.call('HSTRLEN', bodies, id) > 0 and 'waiting' or 'JOB_NOT_FOUND'
+    return redis.call('HSTRLEN', bodies, id) > 0 and untouched_state(id, scheduled) or 'JOB_NOT_FOUND'
   end
   local record = read_record(raw, '')
   local line = record and lines[record[STATE]]

@@ -6,6 +6,7 @@
 -- #include read_record
 -- #include pack_record
 -- #include read_header
+-- #include untouched_state
 -- #include ready_place
 -- #include wake_one
 -- #include count
@@ -19,6 +20,7 @@ local progress = KEYS[7] -- hash: id -> progress
 local sequence = KEYS[8] -- string: last place given
 local counters = KEYS[9] -- hash: totals
 local wake = KEYS[10] -- list: wake token
+local scheduled = KEYS[11] -- zset: id -> due score
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local payload = ARGV[2] -- new payload, '' = as it was
 local items = 3 -- ARGV[3..]: id
@@ -31,7 +33,7 @@ local function resubmit_one(id)
   if not raw and (not body or body == '') then
     return 'JOB_NOT_FOUND'
   end
-  local record, header = read_record(raw, 'waiting'), read_header(body)
+  local record, header = read_record(raw, untouched_state(id, scheduled)), read_header(body)
   if not record or not header then
     return 'unreadable'
   end

@@ -34,7 +34,7 @@ def test_all_that_is_stored_of_an_ended_job_goes(partition: Partition, state: st
     [
         ("JOB_NOT_FOUND", {}),
         ("JOB_NOT_FOUND", {"bodies": {"a": b""}, "voided": {"a": NOW}}),
-        ("waiting", {"bodies": {"a": body()}, "ready": {"a": place(1)}}),
+        ("ready", {"bodies": {"a": body()}, "ready": {"a": place(1)}}),
         ("leased", {"bodies": {"a": body()}, "states": {"a": held()}, "leased": {"a": NOW}}),
         ("retry_wait", {"bodies": {"a": body()}, "states": {"a": record("retry_wait")}, "retry_wait": {"a": NOW}}),
     ],

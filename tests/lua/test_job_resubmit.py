@@ -71,7 +71,7 @@ def test_a_new_payload_replaces_the_old_one_and_nothing_else_of_the_body(partiti
     [
         ("JOB_NOT_FOUND", {}),
         ("JOB_NOT_FOUND", {"bodies": {"a": b""}, "voided": {"a": NOW}}),
-        ("waiting", {"bodies": {"a": body()}, "scheduled": {"a": due(NOW + 1)}}),
+        ("ready", {"bodies": {"a": body()}, "scheduled": {"a": due(NOW + 1)}}),
         ("leased", {"bodies": {"a": body()}, "states": {"a": held()}, "leased": {"a": NOW}}),
         ("succeeded", {"bodies": {"a": body()}, "states": {"a": record("succeeded")}, "succeeded": {"a": NOW}}),
         ("unreadable", {"bodies": {"a": body()}, "states": {"a": b"\xc1"}, "dead": {"a": NOW}}),
@@ -89,5 +89,5 @@ def test_what_cannot_live_again_stays_as_it_is(partition: Partition, answer: str
 def test_each_job_of_a_call_is_decided_for_itself(partition: Partition) -> None:
     partition.put({"bodies": {"a": body(), "b": body()}, "states": {"b": record("dead")}, "dead": {"b": NOW}})
 
-    assert call(partition, "a", "b", "c") == ["waiting", "ok", "JOB_NOT_FOUND"]
+    assert call(partition, "a", "b", "c") == ["ready", "ok", "JOB_NOT_FOUND"]
     assert list(partition.state()["ready"]) == ["b"]
