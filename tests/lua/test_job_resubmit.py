@@ -71,7 +71,7 @@ def test_a_new_payload_replaces_the_old_one_and_nothing_else_of_the_body(partiti
     [
         ("JOB_NOT_FOUND", {}),
         ("JOB_NOT_FOUND", {"bodies": {"a": b""}, "voided": {"a": NOW}}),
-        ("ready", {"bodies": {"a": body()}, "scheduled": {"a": due(NOW + 1)}}),
+        ("scheduled", {"bodies": {"a": body()}, "scheduled": {"a": due(NOW + 1)}}),
         ("leased", {"bodies": {"a": body()}, "states": {"a": held()}, "leased": {"a": NOW}}),
         ("succeeded", {"bodies": {"a": body()}, "states": {"a": record("succeeded")}, "succeeded": {"a": NOW}}),
         ("unreadable", {"bodies": {"a": body()}, "states": {"a": b"\xc1"}, "dead": {"a": NOW}}),
