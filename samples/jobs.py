@@ -52,9 +52,9 @@ def send_email(to: str, subject: str, body: str = "", *, ctx: Context) -> dict[s
 def dispatch_webhook(url: str, event: str, data: dict[str, Any], *, ctx: Context) -> dict[str, Any]:
     """Posts a signed event. Busy receivers are tried again when they ask for it, a clear refusal is final."""
     answer = webhooks.post(url, webhooks.encode(event, data), event=event, delivery=ctx.id)
-    ctx.log.info("%s answered %d at attempt %d", url, answer.status, ctx.attempt)
     if answer.accepted:
         return {"status": answer.status, "answer": answer.body[:500]}
+    ctx.log.info("%s answered %d at attempt %d", url, answer.status, ctx.attempt)
     complaint = f"{url} answered {answer.status}: {answer.body[:200]}"
     if answer.is_final:
         raise Dead(complaint)

@@ -36,6 +36,8 @@ def receive(request: HttpRequest, behaviour: str = Behaviour.ACCEPT) -> HttpResp
         now=time.time(),
     )
     response = JsonResponse(reply.content, status=reply.status)
+    # A failure on request is no failure of this site: keep Django from logging it as one.
+    response._has_been_logged = True  # type: ignore[attr-defined]
     if reply.retry_after is not None:
         response["Retry-After"] = str(reply.retry_after)
     return response
