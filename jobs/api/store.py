@@ -21,7 +21,7 @@ def server() -> dict[str, Any]:
 
 @contextmanager
 def budget(seconds: float) -> Iterator[None]:
-    """Within it, calls of this thread give up after about ``seconds`` (StoreUnavailable), retries included."""
+    """Within it, calls of this thread give up after about ``seconds``, retries included."""
     with get_engine().store.budget(seconds):
         yield
 
