@@ -165,6 +165,10 @@ JSON_FIELDS = tuple(
 )
 
 
+EARLIEST_MS, LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The times that Python's calendar has, Unix milliseconds."""
+
+
 def moment(milliseconds: float) -> datetime:
     """Unix milliseconds → aware UTC datetime."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC)

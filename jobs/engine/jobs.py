@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from jobs.conf import Settings
 from jobs.core.clock import Clock
-from jobs.core.job import Enqueued, Job, JobSpec, Route, Unique, moment
+from jobs.core.job import EARLIEST_MS, LATEST_MS, Enqueued, Job, JobSpec, Route, Unique, moment
 from jobs.core.states import JobState
 from jobs.engine.holders import Holders
 from jobs.engine.listing import JobFilter, Page, list_jobs
@@ -29,6 +29,11 @@ from jobs.store.topology import Topology
 
 BATCH = 1000
 """Most jobs of one enqueue call."""
+
+BATCH_BYTES = 2_000_000
+"""Bytes of payloads after which an enqueue call takes no more of them: no script may keep the others waiting."""
+
+LONGEST_DELAY_MS = 100 * 366 * 86_400_000
 
 READ_BATCH = 100
 """Most jobs read by one call."""
@@ -60,19 +65,24 @@ class Jobs:
         the same pool, one per payload, for callers that must know them before.
         """
         self._refuse_large(payloads)
+        _refuse_times(spec)
+        header = codec.encode_header(spec)
         if spec.id is None and spec.unique is None:
-            return self._enqueue_many(spec, payloads, ids)
+            return self._enqueue_many(spec, header, payloads, ids)
         if len(payloads) != 1:
             raise OptionInvalid("A job id or a unique key names one job; enqueue these payloads one by one.")
+        body = header + payloads[0]
         if spec.unique is not None:
-            return [self._enqueue_unique(spec, spec.unique, payloads[0], ids[0] if ids else None)]
-        return [self._enqueue_with_id(spec, payloads[0])]
+            return [self._enqueue_unique(spec, spec.unique, body, ids[0] if ids else None)]
+        return [self._enqueue_with_id(spec, body)]
 
     def new_ids(self, pool: str, count: int) -> list[str]:
         """Ids for jobs of this pool that are to be created later."""
         return codec.new_ids(self._topology.route_for(pool), count)
 
-    def _enqueue_many(self, spec: JobSpec, payloads: Sequence[bytes], ids: Sequence[str] | None) -> list[Enqueued]:
+    def _enqueue_many(
+        self, spec: JobSpec, header: bytes, payloads: Sequence[bytes], ids: Sequence[str] | None
+    ) -> list[Enqueued]:
         if not payloads:
             return []
         made_before = ids is not None
@@ -80,12 +90,10 @@ class Jobs:
         route = codec.route_in(all_ids[0])
         if route is None or len(all_ids) != len(payloads):
             raise OptionInvalid("One id of ours is needed for each payload.")
-        header = codec.encode_header(spec)
         created: list[Enqueued] = []
-        for start in range(0, len(payloads), BATCH):
-            batch = payloads[start : start + BATCH]
-            batch_ids = all_ids[start : start + BATCH]
-            bodies = [header + payload for payload in batch]
+        for start, stop in _batches(payloads):
+            batch_ids = all_ids[start:stop]
+            bodies = [header + payload for payload in payloads[start:stop]]
             now, due, _ = self._create(spec, route, batch_ids, bodies, check_ids="2" if made_before else "")
             state, run_at = _first_state(now, due), moment(due)
             created += [
@@ -93,14 +101,10 @@ class Jobs:
             ]
         return created
 
-    def _enqueue_with_id(self, spec: JobSpec, payload: bytes, *, job_id: str | None = None) -> Enqueued:
-        job_id = checked_id(spec.id if job_id is None else job_id)
-        if codec.route_in(job_id) is not None:
-            raise OptionInvalid(
-                f"{job_id!r} has the form of the ids that the scheduler makes.", fix="Choose an id of another form."
-            )
+    def _enqueue_with_id(self, spec: JobSpec, body: bytes) -> Enqueued:
+        job_id = checked_id(spec.id)
         route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id))
-        return self._enqueue_claimed(spec, route, job_id, payload)
+        return self._enqueue_claimed(spec, route, job_id, body)
 
     def _claim_id(self, job_id: str, route: Route) -> Route:
         """Enters the id into the directory; DuplicateJob if a job has it. See the module ``holders``."""
@@ -115,8 +119,8 @@ class Jobs:
                 return route
         raise _id_taken(job_id)
 
-    def _enqueue_claimed(self, spec: JobSpec, route: Route, job_id: str, payload: bytes) -> Enqueued:
-        now, due, refused = self._create(spec, route, [job_id], [codec.encode_header(spec) + payload], check_ids="1")
+    def _enqueue_claimed(self, spec: JobSpec, route: Route, job_id: str, body: bytes) -> Enqueued:
+        now, due, refused = self._create(spec, route, [job_id], [body], check_ids="1")
         if refused:
             raise _id_taken(job_id)
         return Enqueued(
@@ -127,7 +131,7 @@ class Jobs:
             run_at=moment(due),
         )
 
-    def _enqueue_unique(self, spec: JobSpec, unique: Unique, payload: bytes, made_id: str | None) -> Enqueued:
+    def _enqueue_unique(self, spec: JobSpec, unique: Unique, body: bytes, made_id: str | None) -> Enqueued:
         name = _unique_name(spec.type, unique.key)
         for _ in range(_CLAIM_ROUNDS):
             if spec.id is not None:
@@ -147,7 +151,7 @@ class Jobs:
                     )
                 return _as_existing(existing)
             try:
-                return self._enqueue_claimed(spec, route, job_id, payload)
+                return self._enqueue_claimed(spec, route, job_id, body)
             except DuplicateJob:
                 self._unique.drop(name, job_id)
                 if spec.id is not None:
@@ -403,12 +407,33 @@ class Jobs:
         return "" if now is None else now
 
 
+def _batches(payloads: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Start and stop of the calls in which these are sent."""
+    start, size = 0, 0
+    for position, payload in enumerate(payloads):
+        if position - start == BATCH or (position > start and size + len(payload) > BATCH_BYTES):
+            yield start, position
+            start, size = position, 0
+        size += len(payload)
+    yield start, len(payloads)
+
+
+def _refuse_times(spec: JobSpec) -> None:
+    run_at = spec.run_at_ms or 0
+    if spec.delay_ms > LONGEST_DELAY_MS or not EARLIEST_MS <= run_at <= LATEST_MS:
+        raise OptionInvalid("The time of the job is out of range.", fix="Delay it by at most 100 years.")
+
+
 def checked_id(job_id: str | None) -> str:
     """The id itself; OptionInvalid where it cannot be a job's."""
     if not isinstance(job_id, str) or not _can_be_id(job_id):
         raise OptionInvalid(
             f"{job_id!r} cannot be a job id.",
             fix=f"Use 1 to {ID_BYTES} bytes of printable text without spaces at its ends.",
+        )
+    if codec.route_in(job_id) is not None:
+        raise OptionInvalid(
+            f"{job_id!r} has the form of the ids that the scheduler makes.", fix="Choose an id of another form."
         )
     return job_id
 

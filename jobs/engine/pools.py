@@ -142,7 +142,7 @@ class Pools:
         return [partition_keys(self._store.namespace, route) for route in self._topology.partitions(name)]
 
     def _require(self, name: str) -> None:
-        if name not in self._topology.pools():
+        if not self._topology.has(name):
             raise PoolNotFound(f"There is no pool {name!r}.", fix="`manage.py pools list` names them.")
 
     def _read(self, names: Sequence[str]) -> list[Pool]:

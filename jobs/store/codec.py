@@ -7,6 +7,7 @@ the payload.
 
 from __future__ import annotations
 
+import re
 import secrets
 import struct
 import time
@@ -36,6 +37,9 @@ CORRUPT_ERROR = {"type": "CorruptJob", "message": "What is stored of this job ca
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford: sorts like the number, no look-alikes
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+
+
+_NUMBER = re.compile(r"[0-9]{1,9}\Z")
 
 
 def _base32(number: int, pairs: int) -> str:
@@ -69,7 +73,7 @@ def route_in(job_id: str) -> Route | None:
 def parse_route(text: str) -> Route | None:
     """``pool.version.partition`` → Route; None where the text is no route."""
     pool, version, partition = ([*text.rsplit(".", 2), "", ""])[:3]
-    if pool and version.isascii() and version.isdigit() and partition.isascii() and partition.isdigit():
+    if pool and _NUMBER.match(version) and _NUMBER.match(partition):
         return Route(pool, int(version), int(partition))
     return None
 
@@ -83,7 +87,7 @@ def new_token() -> str:
 
 
 def encode_header(spec: JobSpec) -> bytes:
-    """Length and header of a body. OptionInvalid where tags, meta and keys together pass 64 KiB."""
+    """Length and header of a body. OptionInvalid where it cannot be stored: too long, or no proper text."""
     extras: dict[str, Any] = {}
     if spec.tags:
         extras["tags"] = spec.tags
@@ -95,18 +99,20 @@ def encode_header(spec: JobSpec) -> bytes:
         value = getattr(spec, name)
         if value is not None:
             extras[name] = value
-    header = _pack(
-        (
-            FORMAT,
-            spec.type,
-            spec.priority,
-            spec.max_retries,
-            spec.max_crashes,
-            spec.timeout,
-            spec.backoff,
-            extras,
-        )
+    fields = (
+        FORMAT,
+        spec.type,
+        spec.priority,
+        spec.max_retries,
+        spec.max_crashes,
+        spec.timeout,
+        spec.backoff,
+        extras,
     )
+    try:
+        header = _pack(fields)
+    except UnicodeEncodeError as error:
+        raise OptionInvalid("Text with lone surrogates cannot be stored.") from error
     if len(header) > _HEADER_LIMIT:
         raise OptionInvalid(
             f"Tags, meta and keys take {len(header)} bytes; at most {_HEADER_LIMIT} fit.",

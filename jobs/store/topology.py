@@ -63,6 +63,7 @@ class Topology:
 
     def ensure(self, pool: str) -> None:
         """Creates the pool if it is new. OptionInvalid for an impossible name."""
+        self._refresh()
         if pool in self._versions:
             return
         checked_pool(pool)
@@ -79,15 +80,22 @@ class Topology:
         seed = crc32(job_id.encode()) if job_id is not None else time.monotonic_ns() // 1000
         return Route(pool, version, seed % count)
 
-    def exists(self, route: Route) -> bool:
+    def has(self, pool: str) -> bool:
+        """Whether the pool was ever used. One that is not known is asked for: it may be a moment old."""
         self._refresh()
-        return route.partition < self._versions.get(route.pool, {}).get(route.version, 0)
+        if pool not in self._versions:
+            self._refresh(force=True)
+        return pool in self._versions
+
+    def exists(self, route: Route) -> bool:
+        """Whether there is such a partition."""
+        return self.has(route.pool) and route.partition < self._versions[route.pool].get(route.version, 0)
 
     def claimed_route(self, job_id: str) -> Route | None:
         """The route of a caller's id, by the directory; None where nobody claimed it."""
         keys = HolderKeys(self._store.namespace, "ids", job_id)
         raw = self._store.call(lambda client: client.hget(keys.holders, job_id))
-        return parse_route(raw.decode()) if raw else None
+        return parse_route(raw.decode(errors="replace")) if raw else None
 
     def _refresh(self, *, force: bool = False) -> None:
         if not force and time.monotonic() - self._read_at < REFRESH_SECONDS:
