@@ -20,7 +20,7 @@ import msgspec
 from django.conf import settings as django_settings
 from django.test import override_settings
 
-from jobs.api.enqueue import delivered_to
+from jobs.api.producer import delivered_to
 from jobs.conf import get_settings
 from jobs.core.context import Context, Report
 from jobs.core.job import Enqueued, Job, JobSpec, LeasedJob, Route, moment

@@ -13,8 +13,7 @@ from jobs.api.bulk import (
     discard_matching,
     resubmit_matching,
 )
-from jobs.api.enqueue import EnqueueRequest, aenqueue, aenqueue_many, enqueue, enqueue_many
-from jobs.api.error_groups import ErrorGroup, aerror_groups, error_groups
+from jobs.api.dead_letters import ErrorGroup, aerror_groups, error_groups
 from jobs.api.handle import JobHandle
 from jobs.api.job_type import JobType, job
 from jobs.api.jobs import (
@@ -41,6 +40,7 @@ from jobs.api.jobs import (
     run_now,
     wait,
 )
+from jobs.api.producer import EnqueueRequest, aenqueue, aenqueue_many, enqueue, enqueue_many
 from jobs.api.store import aserver, budget, server
 from jobs.core.context import Context, current_context
 from jobs.core.job import Job

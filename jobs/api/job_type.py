@@ -7,8 +7,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from jobs import registry as registered
 from jobs.api.asynchronous import producing_twin
-from jobs.api.enqueue import enqueue_type
 from jobs.api.handle import JobHandle
+from jobs.api.producer import enqueue_type
 from jobs.core.options import EnqueueOptions, check_options
 from jobs.core.wording import did_you_mean, shown
 from jobs.exceptions import OptionInvalid

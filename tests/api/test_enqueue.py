@@ -11,7 +11,7 @@ from django.db import transaction
 
 from jobs import JobHandle, JobType, aenqueue, aenqueue_many, enqueue, get_job
 from jobs.api import enqueue_many
-from jobs.api.enqueue import EnqueueRequest, Send
+from jobs.api.producer import EnqueueRequest, Send
 from jobs.conf import get_settings
 from jobs.core.job import Enqueued
 from jobs.core.retry import Linear

@@ -206,7 +206,7 @@ def _forget_middleware(*, setting: str, **_: object) -> None:
         _middleware.cache_clear()
 
 
-setting_changed.connect(_forget_middleware, dispatch_uid="jobs.api.enqueue")
+setting_changed.connect(_forget_middleware, dispatch_uid="jobs.api.producer")
 
 
 class Destination(Protocol):
