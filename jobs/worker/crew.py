@@ -51,14 +51,14 @@ class Crew:
         settler: CrashSettler,
         options: WorkerOptions,
         host_id: str,
-        on_death: Callable[[ChildHandle], None],
+        on_change: Callable[[ChildHandle], None],
     ) -> None:
         self._nursery = nursery
         self._selector = selector
         self._settler = settler
         self._options = options
         self._host_id = host_id
-        self._on_death = on_death
+        self._on_change = on_change
         self._children: dict[int, ChildHandle] = {}
         self._numbers = 0
         self._wanted = options.processes
@@ -190,6 +190,7 @@ class Crew:
                 child.is_ready = True
                 self._start_backoff.reset()
                 self.start_trouble = None
+                self._on_change(child)
             case Retiring(reason):
                 if not child.is_alone:
                     log.info("%s retires: %s", child.id, reason)
@@ -218,7 +219,7 @@ class Crew:
         child.link.close()
         if child.errand is not None:
             child.errand.asker.send(AloneEnded(child.errand.job_id))
-        self._on_death(child)
+        self._on_change(child)
 
     def _let_go(self, child: ChildHandle, message: Drain | Stop | HandBack) -> None:
         child.is_leaving = True

@@ -147,10 +147,14 @@ class Fetcher(threading.Thread):
         if monotonic() < self._refresh_at:
             return
         topology = self._engine.topology
-        for name in self._options.pools or topology.pools():
+        for name in self._options.pools or sorted({*topology.pools(), *self._declared_pools()}):
             self._line(name).resize(self._options.concurrency or self._engine.pools.slots(name))
         self._routes = [route for name in self._lines for route in topology.partitions(name)]
         self._refresh_at = monotonic() + IDLE_SECONDS
+
+    def _declared_pools(self) -> set[str]:
+        """Pools that code and settings speak of: served from the start, so that their first job need not wait."""
+        return {job_type.pool for job_type in registry.all().values()} | self._engine.settings.pools.keys()
 
     def _line(self, name: str) -> _Line:
         if name not in self._lines:

@@ -117,7 +117,7 @@ class Supervisor:
         self._mailbox = Mailbox()
         self._settler = CrashSettler(self._engine, self._options)
         self._presence = Presence(self._engine, self, self._version, self._on_command)
-        self._crew = Crew(self._nursery, self._selector, self._settler, self._options, self.id, self._on_death)
+        self._crew = Crew(self._nursery, self._selector, self._settler, self._options, self.id, self._on_change)
         self._renewing = Loop("renewer", Renewer(self._engine, self._children_now, self._options).tick)
         self._settling = Loop("settler", self._settler.tick)
         self._beating = Loop("presence", self._presence.tick)
@@ -211,9 +211,12 @@ class Supervisor:
         self.wants_restart = True
         self._stop()
 
-    def _on_death(self, child: ChildHandle) -> None:
-        self._settling.nudge()
-        self._presence.forget(child)
+    def _on_change(self, child: ChildHandle) -> None:
+        """A child is ready, or dead."""
+        if child.exit_code is not None:
+            self._presence.forget(child)
+            self._settling.nudge()
+        self._beating.nudge()
 
     def _on_command(self, worker_id: str, command: str) -> None:
         """From the presence thread: what somebody told a worker to do."""

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.hosts import ROOT, Host, Journal, StartHost
+
+HANDLERS = "tests.acceptance.handlers"
+
+
+@pytest.fixture(scope="session")
+def database_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A migrated database for all hosts of the run."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('database') / 'db.sqlite3'}"
+    subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--verbosity", "0", "--skip-checks"],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "scheduler_project.settings"},
+        check=True,
+    )
+    return url
+
+
+@pytest.fixture
+def server_url(valkey_url: str) -> str:
+    """The server that hosts of this test use; overridden where the test hurts it."""
+    return valkey_url
+
+
+@pytest.fixture
+def start_host(server_url: str, namespace: str, database_url: str, tmp_path: Path) -> Iterator[StartHost]:
+    """``start_host("--burst", …, NAME="value")``: arguments of ``runworkers`` and additions to its environment."""
+    hosts: list[Host] = []
+
+    def start(*arguments: str, **environment: str) -> Host:
+        host = Host(
+            *arguments,
+            environment={
+                "DJANGO_SETTINGS_MODULE": "scheduler_project.settings",
+                "SCHEDULER_REDIS_URL": server_url,
+                "SCHEDULER_NAMESPACE": namespace,
+                "SCHEDULER_APPS": HANDLERS,
+                "SCHEDULER_VAR_DIR": str(tmp_path / "var"),
+                "DATABASE_URL": database_url,
+                **environment,
+            },
+            log=tmp_path / f"host-{len(hosts)}.log",
+        )
+        hosts.append(host)
+        return host
+
+    yield start
+    for host in hosts:
+        host.end()
+        print(f"--- {host.arguments}\n{host.log}")  # shown when the test fails
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "journal")
