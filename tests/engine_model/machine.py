@@ -246,6 +246,13 @@ class EngineMachine(RuleBasedStateMachine):
         answer = (reply.recovered, reply.released, reply.buried, reply.held)
         assert answer == self.model.recover(pool, elapsed_ms)
 
+    @rule(pool=pools, worker=workers)
+    def a_worker_is_lost_and_another_takes_over(self, pool: str, worker: str) -> None:
+        """What makes a token stale, in one step: everything held so far may come back late from now on."""
+        self.time_passes(LEASE_MS / 1000 + 1)
+        self.recover(pool)
+        self.lease(pool, worker, 10)
+
     # --- people -------------------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.model.jobs)

@@ -7,20 +7,27 @@ for many thousands and every run of the tests for a few hundred.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.engine_model.machine import machine_on
-from tests.support.valkey import Starter
+from tests.engine_model.plays import PLAYS, Play, perform
+from tests.support.valkey import ValkeyServer
 
 EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "250"))
 STEPS = 40
 
 
+@pytest.mark.parametrize("play", PLAYS, ids=lambda play: play.__name__.replace("_", " "))
+def test_the_engine_agrees_with_the_model_through(play: Play, valkey_url: str) -> None:
+    perform(play, machine_on(valkey_url))
+
+
 @pytest.mark.slow
-def test_the_engine_agrees_with_the_model_after_every_step(make_valkey: Starter) -> None:
+def test_the_engine_agrees_with_the_model_after_every_step(make_valkey: Callable[..., ValkeyServer]) -> None:
     server = make_valkey(appendfsync="everysec")
 
     def restart() -> None:

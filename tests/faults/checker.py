@@ -66,7 +66,7 @@ class Expectations:
 class Report:
     violations: list[Violation] = field(default_factory=list)
     allowed_losses: list[str] = field(default_factory=list)
-    duplicates: dict[str, int] = field(default_factory=dict)  # job → executions, where more than one
+    duplicates: dict[str, int] = field(default_factory=dict)  # job → executions beyond its first and its retries
     numbers: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -192,7 +192,9 @@ def check(events: Iterable[Event], final: Mapping[str, FinalJob], expected: Expe
     for check_one in CHECKS:
         report.violations.extend(check_one(histories, final, expected))
     executions = Counter(job for job, _ in histories.runs())
-    report.duplicates = {job: count for job, count in executions.items() if count > 1}
+    report.duplicates = {
+        job: extra for job, count in executions.items() if (extra := count - _wanted_runs(histories, job)) > 0
+    }
     report.numbers = _numbers(histories, final, executions)
     return report
 
@@ -551,14 +553,19 @@ def _recoveries(histories: Histories) -> int:
 
 def _refusals(histories: Histories) -> int:
     """Messages of stale leases that were turned away."""
-    refused = sum(
+    return sum(
         _answer_for(action, job) == "lost"
         for name in sorted(ENDINGS)
         for action in histories.by_name[name]
         for job in action.invoke.facts.get("tokens", ())
     )
-    return refused + sum(
-        len(action.outcome.facts.get("lost", ())) for action in histories.by_name["renew"] if action.outcome
+
+
+def _wanted_runs(histories: Histories, job: str) -> int:
+    """The first run, and one for each failure that was followed by a retry."""
+    return 1 + sum(
+        action.name == "fail" and _answer_for(action, job) in {"retry_wait", "scheduled"}
+        for action in histories.by_job[job]
     )
 
 

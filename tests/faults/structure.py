@@ -99,7 +99,7 @@ class _Partition:
             counter = _text(name)
             self.structure.counters[counter] = self.structure.counters.get(counter, 0) + int(total)
         wake = self.found.get("wake", [])
-        self._expect(len(wake) <= 1 or True, b"wake", f"holds {len(wake)} tokens")
+        self._expect(len(wake) <= 1, b"wake", f"holds {len(wake)} tokens")
 
     def _memberships(self) -> dict[bytes, list[tuple[str, float]]]:
         """Id → the lines that it is in, with its scores."""

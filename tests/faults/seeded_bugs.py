@@ -1,0 +1,208 @@
+"""Protocol bugs on purpose, to prove that the tests bite.
+
+Each is a small change of the Lua scripts, made in a copy of their folder that the tests switch to by
+``SCHEDULER_LUA_DIR``, or of one Python method. All are mistakes that real queues have made (see the reports that
+``docs/reference/faults.md`` names); each must be caught.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jobs.store.scripts import LUA_DIR
+
+
+@dataclass(frozen=True)
+class LuaBug:
+    """``text`` of one script replaced by ``broken``."""
+
+    name: str
+    file: str
+    text: str
+    broken: str
+
+    def plant(self, folder: Path) -> Path:
+        """A copy of all scripts with this bug; raises if the text to change is not there any more."""
+        copy = folder / "lua"
+        shutil.copytree(LUA_DIR, copy)
+        file = copy / self.file
+        source = file.read_text()
+        if source.count(self.text) != 1:
+            raise AssertionError(f"{self.name}: {self.file} has {source.count(self.text)} places like {self.text!r}")
+        file.write_text(source.replace(self.text, self.broken))
+        return copy
+
+
+LUA_BUGS = (
+    LuaBug(
+        "complete does not compare the token",
+        "job_complete.lua",
+        "not record or record[TOKEN] ~= token",
+        "not record",
+    ),
+    LuaBug(
+        "fail does not compare the token",
+        "job_fail.lua",
+        "not record or record[TOKEN] ~= token or",
+        "not record or",
+    ),
+    LuaBug(
+        "release, crash and park do not compare the token",
+        "include/held_record.lua",
+        "record[STATE] == 'leased' and record[TOKEN] == token",
+        "record[STATE] == 'leased'",
+    ),
+    LuaBug(
+        "renew compares the job's id only",
+        "job_renew.lua",
+        "not record or record[TOKEN] ~= ARGV[2 * i + 2]",
+        "not record",
+    ),
+    LuaBug(
+        "a completion is accepted twice",
+        "job_complete.lua",
+        "elseif record[STATE] == 'leased' then",
+        "elseif record[STATE] == 'leased' or record[STATE] == 'succeeded' then",
+    ),
+    LuaBug(
+        "a late failure buries a finished job",
+        "job_fail.lua",
+        "if record[STATE] ~= 'leased' then",
+        "if record[STATE] ~= 'leased' and record[STATE] ~= 'succeeded' then",
+    ),
+    LuaBug(
+        "recovery takes leases that still hold",
+        "job_recover.lua",
+        "string.format('%.0f', now), 'LIMIT'",
+        "'+inf', 'LIMIT'",
+    ),
+    LuaBug(
+        "recovery writes what an earlier scan saw, without comparing again",
+        "job_recover.lua",
+        """if record[STATE] ~= 'leased' then
+    redis.call('ZREM', leased, id)
+  elseif""",
+        """local seen = redis.call('HGET', control, 'seen') or id
+  redis.call('HSET', control, 'seen', id)
+  id = redis.call('HEXISTS', states, seen) == 1 and seen or id
+  record = read_record(redis.call('HGET', states, id), 'leased')
+  if""",
+    ),
+    LuaBug(
+        "a jump of the server's clock takes everybody's leases",
+        "job_recover.lua",
+        "if now < hold_until then",
+        "if false then",
+    ),
+    LuaBug(
+        "the server's clock may go back",
+        "include/server_now.lua",
+        "if now <= mark then",
+        "if false then",
+    ),
+    LuaBug(
+        "due jobs are promoted a second early",
+        "include/promote_due.lua",
+        "'-inf', string.format('(%.0f', now + 1)",
+        "'-inf', string.format('(%.0f', now + 1001)",
+    ),
+    LuaBug(
+        "due jobs that share a millisecond are promoted but for the last",
+        "include/promote_due.lua",
+        "redis.call('ZREM', line_key, unpack(ids))",
+        """redis.call('ZREM', line_key, unpack(ids))
+  if count > 1 then
+    places[#places], places[#places - 1] = nil, nil
+  end""",
+    ),
+    LuaBug(
+        "a pause is ignored by leases",
+        "job_lease.lua",
+        "if pause[1] and (",
+        "if false and (",
+    ),
+    LuaBug(
+        "a lease that is asked for again takes more jobs",
+        "job_lease.lua",
+        "if repeated then",
+        "if false then",
+    ),
+    LuaBug(
+        "an unknown type is dropped",
+        "job_park.lua",
+        "redis.call('ZADD', parked_of .. type, record[PLACE], id)",
+        "redis.call('HDEL', states, id)",
+    ),
+    LuaBug(
+        "a crash is not charged",
+        "include/charge_crash.lua",
+        "record[CRASHES] + 1, 0",
+        "record[CRASHES], 0",
+    ),
+    LuaBug(
+        "a crash uses up the error budget",
+        "include/charge_crash.lua",
+        "record[CRASHES], record[LOST] = record[CRASHES] + 1, 0",
+        "record[CRASHES], record[ERRORS], record[LOST] = record[CRASHES] + 1, record[ERRORS] + 1, 0",
+    ),
+    LuaBug(
+        "a release charges an attempt",
+        "job_release.lua",
+        "record[ATTEMPT] = record[ATTEMPT] - 1",
+        "record[ATTEMPT] = record[ATTEMPT]",
+    ),
+    LuaBug(
+        "what is handed back goes to the end of the line",
+        "include/hand_back.lua",
+        "redis.call('ZADD', keys.ready, record[PLACE], id)",
+        """record[PLACE] = record[PLACE] + 1000
+    redis.call('ZADD', keys.ready, record[PLACE], id)""",
+    ),
+    LuaBug(
+        "a cancellation is forgotten when the worker dies",
+        "include/hand_back.lua",
+        "if record[CANCEL] == 1 then",
+        "if false then",
+    ),
+    LuaBug(
+        "a resubmitted job keeps its spent budgets",
+        "job_resubmit.lua",
+        "record[CRASHES], record[LOST], record[CANCEL] = 0, 0, 0, 0, 0",
+        "record[LOST], record[LOST], record[CANCEL] = 0, 0, 0, 0, 0",
+    ),
+    LuaBug(
+        "a caller's id may be used twice",
+        "job_enqueue.lua",
+        "elseif body then",
+        "elseif false then",
+    ),
+    LuaBug(
+        "a retry forgets its priority",
+        "job_fail.lua",
+        "redis.call('ZADD', line, due_score(due, priority), id)",
+        "redis.call('ZADD', line, due_score(due, 0), id)",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class PythonBug:
+    """One method of the engine replaced. ``target`` is the class's dotted path."""
+
+    name: str
+    target: str
+    method: str
+    broken: Callable[..., Any]
+
+
+def _never(*_: Any) -> bool:
+    return False
+
+
+PYTHON_BUGS = (
+    PythonBug("a unique key is taken from a live job", "jobs.engine.jobs.Jobs", "holds_unique_key", _never),
+)

@@ -1,0 +1,67 @@
+"""What the producers of the fault runs ask for. Each handler writes down its start and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import threading
+
+from jobs import Context, Dead, Fixed, job
+from tests.faults.workload.observe import running
+
+POOL = "faults"
+QUICK_RETRY = Fixed(0.3)
+
+
+@job("fault.nothing", pool=POOL, backoff=QUICK_RETRY)
+def nothing(key: str, *, ctx: Context) -> str:
+    with running(ctx, key):
+        return key
+
+
+@job("fault.work", pool=POOL, backoff=QUICK_RETRY)
+def work(key: str, seconds: float, *, ctx: Context) -> str:
+    """Takes its time, without holding anybody up."""
+    with running(ctx, key):
+        threading.Event().wait(seconds)
+        return key
+
+
+@job("fault.awork", pool=POOL, backoff=QUICK_RETRY)
+async def work_async(key: str, seconds: float, *, ctx: Context) -> str:
+    with running(ctx, key):
+        await asyncio.sleep(seconds)
+        return key
+
+
+@job("fault.flaky", pool=POOL, backoff=QUICK_RETRY, max_retries=3)
+def flaky(key: str, failures: int, *, ctx: Context) -> str:
+    """Fails in its first ``failures`` attempts; more than its retries means that it must die."""
+    with running(ctx, key):
+        if ctx.lease.errors < failures:
+            raise ValueError(f"failure {ctx.lease.errors + 1} of {failures}")
+        return key
+
+
+@job("fault.doomed", pool=POOL)
+def doomed(key: str, *, ctx: Context) -> str:
+    with running(ctx, key):
+        raise Dead("as asked")
+
+
+@job("fault.poison", pool=POOL, max_crashes=3)
+def poison(key: str, *, ctx: Context) -> str:
+    """Kills the process that runs it, each time."""
+    with running(ctx, key):
+        os.kill(os.getpid(), signal.SIGKILL)
+        return key
+
+
+@job("fault.greedy", pool=POOL)
+def greedy(key: str, seconds: float, *, ctx: Context) -> str:
+    """Holds the interpreter's lock: a C call that does not let go of it."""
+    with running(ctx, key):
+        ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
+        return key

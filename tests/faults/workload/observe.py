@@ -1,0 +1,121 @@
+"""Writes the history of this process: every lease verb of the engine and every run of a handler, before and after.
+
+Where to and as whom is in the environment: ``FAULTS_HISTORY`` and ``FAULTS_PROC``.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from jobs.core.context import Context
+from jobs.engine.leases import Leases
+from jobs.exceptions import SchedulerError
+from tests.faults.history import History
+
+Facts = dict[str, Any]
+
+_histories: dict[int, History] = {}
+
+
+def history() -> History:
+    """This process's own, also after a fork."""
+    pid = os.getpid()
+    if pid not in _histories:
+        _histories[pid] = History(Path(os.environ["FAULTS_HISTORY"]), os.environ.get("FAULTS_PROC", "process"))
+    return _histories[pid]
+
+
+def install() -> None:
+    """Wraps the verbs. Each wrapper says what was asked before the call, and what was answered after it."""
+    if "FAULTS_HISTORY" not in os.environ:
+        return
+    for name, describe in (
+        ("lease", _lease),
+        ("renew", _renew),
+        ("complete", _endings),
+        ("fail", _failures),
+        ("release", _releases),
+        ("crash", _releases),
+        ("park", _releases),
+    ):
+        setattr(Leases, name, _observed("claim" if name == "lease" else name, getattr(Leases, name), describe))
+
+
+Described = tuple[Facts, Callable[[Any], Facts]]
+
+
+def _observed(event: str, verb: Callable[..., Any], describe: Callable[..., Described]) -> Callable[..., Any]:
+    @functools.wraps(verb)
+    def call(self: Leases, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(list(value) if isinstance(value, Iterator) else value for value in args)
+        asked, answered = describe(*args, **kwargs)
+        op = history().write(event, "invoke", **asked)
+        try:
+            reply = verb(self, *args, **kwargs)
+        except SchedulerError as error:
+            history().write(event, "unknown", op, outcome=error.code)
+            raise
+        history().write(event, "ok", op, **answered(reply))
+        return reply
+
+    return call
+
+
+def _lease(route: Any, *, worker: str, token: str, limit: int, lease_ms: int) -> Described:
+    def answered(reply: Any) -> Facts:
+        return {
+            "server_ms": reply.now,
+            "facts": {"fences": {job.id: job.fencing_token for job in reply.jobs}},
+        }
+
+    return {"pool": route.pool, "token": token, "lease_ms": lease_ms, "facts": {"worker": worker}}, answered
+
+
+def _renew(route: Any, leases: Iterable[Any], lease_ms: int) -> Described:
+    def answered(reply: Any) -> Facts:
+        return {"server_ms": reply.now, "facts": {"lost": reply.lost, "ended": reply.ended}}
+
+    return {"pool": route.pool, "lease_ms": lease_ms, "facts": {"leases": [list(lease) for lease in leases]}}, answered
+
+
+def _endings(route: Any, items: Iterable[Any]) -> Described:
+    return _by_token(route, {item.id: item.token for item in items})
+
+
+def _failures(route: Any, items: Iterable[Any]) -> Described:
+    items = list(items)
+    delays = {item.id: item.delay_ms for item in items if item.outcome in {"retry", "snooze"}}
+    return _by_token(route, {item.id: item.token for item in items}, delays=delays)
+
+
+def _releases(route: Any, leases: Iterable[Any], **options: Any) -> Described:
+    return _by_token(route, {lease[0]: lease[1] for lease in leases}, **options)
+
+
+def _by_token(route: Any, tokens: dict[str, str], **facts: Any) -> Described:
+    ids = list(tokens)
+
+    def answered(answers: list[str]) -> Facts:
+        return {"facts": {"answers": dict(zip(ids, answers, strict=True))}}
+
+    return {"pool": route.pool, "facts": {"tokens": tokens, **facts}}, answered
+
+
+@contextmanager
+def running(ctx: Context, key: str) -> Iterator[None]:
+    """One run of a handler: its start, and how it ended if it lived to the end."""
+    written = history()
+    op = written.write(
+        "run", "invoke", job=ctx.id, key=key, attempt=ctx.attempt, fence=ctx.fencing_token, pool=ctx.pool
+    )
+    try:
+        yield
+    except BaseException as error:
+        written.write("run", "ok", op, outcome=f"raised {type(error).__name__}")
+        raise
+    written.write("run", "ok", op, outcome="returned")
