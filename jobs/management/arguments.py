@@ -68,7 +68,7 @@ class Verbs:
 
     def __init__(self, parser: Parser) -> None:
         self._choices = parser.add_subparsers(
-            title="verbs", dest="verb", metavar="VERB", required=True, parser_class=_verb_parser
+            title="verbs", dest="verb", metavar="VERB", required=True, parser_class=Parser
         )
 
     def add(self, name: str, run: Callable[..., None], *, help: str, examples: str = "") -> Parser:
@@ -277,10 +277,6 @@ def _integer(text: str) -> int:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-
-
-def _verb_parser(**options: Any) -> Parser:
-    return Parser(called_from_command_line=True, **options)
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -18,10 +18,15 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, handle_default_options
 from django.db import connections
 
+from jobs import api
 from jobs.exceptions import SchedulerError
 from jobs.management.arguments import Parser, Verbs, add_common
 from jobs.management.errors import CommandFailed, Exit
 from jobs.management.output import Output
+
+STORE_SECONDS = 5.0
+"""How long one request to the store may take, retries included. A restart of the server is waited for; a person is not
+kept waiting much longer than that for the news that it is gone."""
 
 
 class SchedulerCommand(BaseCommand):
@@ -58,7 +63,8 @@ class SchedulerCommand(BaseCommand):
         output = Output(self.stdout, self.stderr, as_json=options.pop("as_json"), colour=colour)
         run: Callable[..., None] = options.pop("run", None) or self.run
         try:
-            run(output, **options)
+            with api.budget(STORE_SECONDS):
+                run(output, **options)
         except SchedulerError as error:
             raise CommandFailed.of(error) from error
 

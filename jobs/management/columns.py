@@ -88,7 +88,7 @@ GROUPS: tuple[Column[ErrorGroup], ...] = (
     Column("LAST", lambda group: group.last_seen),
     Column("FIRST", lambda group: group.first_seen),
     Column("TYPES", lambda group: ", ".join(group.types)),
-    Column("EXAMPLE", lambda group: group.sample_id),
+    Column("EXAMPLE", lambda group: group.sample),
     Column("ERROR", lambda group: f"{group.error_type}: {group.message}", elastic=True),
 )
 
@@ -99,19 +99,20 @@ def worker_state(worker: Worker) -> str:
     return f"{state} (host)" if worker.is_host else state
 
 
-POOLS: tuple[Column[Pool], ...] = (
-    Column("POOL", lambda pool: pool.name),
-    Column("STATE", lambda pool: "paused" if pool.paused else "open"),
-    Column("READY", lambda pool: pool.ready, right=True),
-    Column("RUNNING", lambda pool: pool.leased, right=True),
-    Column("SCHEDULED", lambda pool: pool.scheduled, right=True),
-    Column("RETRYING", lambda pool: pool.retry_wait, right=True),
-    Column("DEAD", lambda pool: pool.dead, right=True),
-    Column("WORKERS", lambda pool: pool.workers, right=True),
-    Column("SLOTS", lambda pool: pool.slots, right=True),
-    Column("OLDEST", lambda pool: _span(pool.oldest_ready_age_seconds), right=True),
-    Column("JOBS/S", lambda pool: pool.throughput_per_second, right=True),
+POOLS: tuple[Column[dict[str, Any]], ...] = (
+    Column("POOL", lambda pool: pool["name"]),
+    Column("STATE", lambda pool: "paused" if pool["paused"] else "open"),
+    Column("READY", lambda pool: pool["ready"], right=True),
+    Column("LEASED", lambda pool: pool["leased"], right=True),
+    Column("SCHEDULED", lambda pool: pool["scheduled"], right=True),
+    Column("RETRYING", lambda pool: pool["retry_wait"], right=True),
+    Column("DEAD", lambda pool: pool["dead"], right=True),
+    Column("WORKERS", lambda pool: pool["workers"], right=True),
+    Column("SLOTS", lambda pool: pool["slots"], right=True),
+    Column("OLDEST", lambda pool: _span(pool["oldest_ready_age_seconds"]), right=True),
+    Column("JOBS/S", lambda pool: pool["throughput_per_second"], right=True),
 )
+"""Of pools as they stand in JSON."""
 
 WORKERS: tuple[Column[Worker], ...] = (
     Column("ID", lambda worker: worker.id),
@@ -204,24 +205,30 @@ def pause_words(pause: dict[str, Any] | None) -> str | None:
     return f"paused by {pause['by']} at {pause['at']}{until}{reason}"
 
 
-def pool_facts(pool: Pool) -> list[tuple[str, object]]:
+def show_pool(output: Output, pool: Pool) -> None:
     document = pool.as_dict()
-    return [
-        ("pool", pool.name),
-        ("state", pause_words(document["paused"]) or "open"),
-        ("slots", f"{pool.slots} per worker process, {document['slots_actual']} in all"),
-        ("workers", pool.workers),
-        ("max running", document["max_running"]),
-        ("max pending", document["max_pending"]),
-        ("ready", pool.ready),
-        ("scheduled", pool.scheduled),
-        ("retry wait", pool.retry_wait),
-        ("leased", pool.leased),
-        ("dead", pool.dead),
-        ("oldest ready", _span(pool.oldest_ready_age_seconds)),
-        ("expected wait", _span(document["predicted_wait_seconds"])),
-        ("jobs per second", pool.throughput_per_second),
-    ]
+    if output.as_json:
+        output.document(document)
+        return
+    output.facts(
+        [
+            ("pool", pool.name),
+            ("state", pause_words(document["paused"]) or "open"),
+            ("slots", f"{pool.slots} per worker process, {pool.slots_actual} in all"),
+            ("workers", pool.workers),
+            ("max running", pool.max_running),
+            ("max pending", pool.max_pending),
+            ("ready", pool.ready),
+            ("parked", f"{pool.parked} of the ready ones: no worker knows their type" if pool.parked else None),
+            ("scheduled", pool.scheduled),
+            ("retry_wait", pool.retry_wait),
+            ("leased", pool.leased),
+            ("dead", pool.dead),
+            ("oldest ready", _span(pool.oldest_ready_age_seconds)),
+            ("expected wait", _span(pool.predicted_wait_seconds)),
+            ("jobs per second", pool.throughput_per_second),
+        ]
+    )
 
 
 def show_worker(output: Output, worker: Worker) -> None:

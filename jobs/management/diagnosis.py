@@ -24,18 +24,20 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from jobs import api
+from jobs.checks import TAG, server_problems
 from jobs.conf import get_settings
 from jobs.core.job import iso, moment
-from jobs.exceptions import SchedulerError
+from jobs.exceptions import OutcomeUnknown, SchedulerError
 from jobs.management.durations import spoken
 
-ALLOWED_SECONDS = 12.0
+ALLOWED_SECONDS = 9.0
 """What has not answered by then hangs. With the start of the process it stays below the 15 seconds of every command."""
+STORE_SECONDS = 4.0
+"""How long the store may take, so that there is time left for what is asked after it."""
+CHANNEL_SECONDS = 3.0
 
 SKEW_WARNING = timedelta(seconds=2)
 SKEW_FAILURE = timedelta(seconds=30)
-OLDEST_VERSION = (7, 0)
-DISK_WAIT_VERSION = (7, 2)
 MEMORY_WARNING = 0.85
 
 
@@ -91,6 +93,10 @@ class Server(NamedTuple):
         text = str(self.info.get("valkey_version") or self.info.get("redis_version") or "")
         return tuple(int(part) for part in text.split(".") if part.isdigit())
 
+    @property
+    def shown_version(self) -> str:
+        return f"{self.product} {'.'.join(map(str, self.version))}"
+
     def number(self, name: str) -> int:
         return int(self.info.get(name) or 0)
 
@@ -100,16 +106,8 @@ class Server(NamedTuple):
 
 def check_settings() -> Iterator[Finding]:
     """What Django's system checks say of our settings: unknown keys, wrong types, a cache in the engine's database."""
-    found = [message for message in system_checks.run_checks(tags=["jobs"]) if not message.is_silenced()]
-    for message in found:
-        failed = message.level >= system_checks.ERROR
-        yield Finding(
-            "settings",
-            "failed" if failed else "warning",
-            f"{message.msg} ({message.id})",
-            "SCHEDULER",
-            message.hint or "",
-        )
+    found = [message for message in system_checks.run_checks(tags=[TAG]) if not message.is_silenced()]
+    yield from (_of_message(message, "settings", "SCHEDULER") for message in found)
     if not found:
         yield Finding("settings", "ok", f"namespace {get_settings().namespace}")
 
@@ -146,50 +144,67 @@ def check_store() -> Iterator[Finding]:
     try:
         server = _ask_server()
     except SchedulerError as error:
-        yield Finding("store", "failed", str(error), "SCHEDULER_REDIS_URL", error.fix)
+        silent = isinstance(error, OutcomeUnknown)
+        yield Finding(
+            "store",
+            "failed",
+            "The server accepts connections and does not answer." if silent else str(error),
+            "SCHEDULER_REDIS_URL",
+            "See whether it is stopped, swapping, or busy with one long command." if silent else error.fix,
+        )
         for name in ("server version", "persistence", "memory", "clock", "workers"):
             yield Finding(name, "skipped", "The store does not answer.")
         return
-    yield Finding("store", "ok", f"{server.product} at {server.url} answers")
-    yield from judge_version(server)
-    yield from judge_persistence(server)
-    yield from judge_memory(server)
+    yield from judge_server(server)
     yield from judge_clock(server)
     yield from _judge_workers()
 
 
-def judge_version(server: Server) -> Iterator[Finding]:
-    version = server.version
-    shown = f"{server.product} {'.'.join(map(str, version))}"
-    if version < OLDEST_VERSION:
-        yield Finding(
-            "server version",
-            "failed",
-            f"{shown} is older than {'.'.join(map(str, OLDEST_VERSION))}: the engine's scripts do not run on it.",
-            "SCHEDULER_REDIS_URL",
-            "Use Valkey 8.1 or later, or Redis 7.2 or later.",
-        )
-        return
-    open_flaws = [flaw.names for flaw in FLAWS if _is_open(flaw, server)]
-    if open_flaws:
+def judge_server(server: Server) -> Iterator[Finding]:
+    """What the system checks say of the server's answer, and what only a look at the moment shows."""
+    found = [
+        _of_message(message, *PLACES.get(message.id or "", PLACES["jobs.E025"]))
+        for message in server_problems(server.info)
+    ]
+    found += [*_judge_flaws(server), *_judge_memory(server)]
+    if server.url.startswith("memory:"):
+        found = [finding for finding in found if finding.check != "persistence"]
+        kept = "nothing, as memory: says: its jobs end with the process that started it"
+    else:
+        found += _judge_snapshots(server)
+        kept = "append-only file"
+    limit = server.number("maxmemory")
+    well = {
+        "store": f"{server.product} at {server.url} answers",
+        "server version": server.shown_version,
+        "persistence": kept,
+        "memory": f"{_megabytes(server.number('used_memory'))} used, limit {_megabytes(limit) if limit else 'none'}",
+    }
+    for check, detail in well.items():
+        yield from [finding for finding in found if finding.check == check] or [Finding(check, "ok", detail)]
+
+
+PLACES = {
+    "jobs.E022": ("server version", "SCHEDULER_REDIS_URL"),
+    "jobs.E023": ("memory", "maxmemory-policy"),
+    "jobs.W023": ("memory", "maxmemory-policy"),
+    "jobs.W024": ("persistence", "appendonly"),
+    "jobs.E024": ("persistence", "appendonly"),
+    "jobs.E025": ("store", "SCHEDULER_REDIS_URL"),
+}
+"""System check → where doctor shows it, and the setting that mends it."""
+
+
+def _judge_flaws(server: Server) -> Iterator[Finding]:
+    if names := [flaw.names for flaw in FLAWS if _is_open(flaw, server)]:
         # A warning only: distributions mend old versions without changing the number that the server tells.
         yield Finding(
             "server version",
             "warning",
-            f"{shown} has known flaws in its script engine unless its distribution has mended them: "
-            f"{'; '.join(open_flaws)}.",
+            f"{server.shown_version} has known flaws in its script engine, unless its distribution has mended them: "
+            f"{'; '.join(names)}.",
             "the server's package",
             "Update the server, and let only trusted programs reach it.",
-        )
-    else:
-        yield Finding("server version", "ok", shown)
-    if version < DISK_WAIT_VERSION:
-        yield Finding(
-            "server version",
-            "warning",
-            f"{shown} has no WAITAOF: durability='disk' is not possible.",
-            "the server's package",
-            "Use Valkey, or Redis 7.2 or later, if you need it.",
         )
 
 
@@ -199,71 +214,37 @@ def _is_open(flaw: Flaw, server: Server) -> bool:
         return False
     line = server.version[:2]
     if line in lines:
-        patch = server.version[2] if len(server.version) > 2 else 0
-        return patch < lines[line]
+        return server.version < (*line, lines[line])
     return line < max(lines)
 
 
-def judge_persistence(server: Server) -> Iterator[Finding]:
-    if server.url.startswith("memory:"):
-        yield Finding("persistence", "ok", "none: the jobs of memory: end with the process that started it")
+def _judge_snapshots(server: Server) -> Iterator[Finding]:
+    if server.number("aof_enabled"):
         return
-    log, snapshots = bool(server.number("aof_enabled")), server.saves
-    if not log and not snapshots:
+    if not server.saves:
         yield Finding(
             "persistence",
             "failed",
-            "The server keeps everything in memory only: a restart loses all jobs.",
+            "The server saves no snapshots either: a restart loses all jobs.",
             "appendonly",
-            "Set 'appendonly yes' in the server's configuration.",
+            "Set appendonly yes.",
         )
-    elif log and server.info.get("aof_last_write_status", "ok") != "ok":
+    elif server.info.get("rdb_last_bgsave_status", "ok") != "ok":
         yield Finding(
-            "persistence",
-            "failed",
-            "The last write to the append-only file failed.",
-            "appendonly",
-            "Look at the server's disk and log.",
+            "persistence", "failed", "The last snapshot failed.", "save", "Look for a full disk on the server."
         )
-    elif not log and server.info.get("rdb_last_bgsave_status", "ok") != "ok":
-        yield Finding(
-            "persistence", "failed", "The last snapshot failed.", "save", "Look at the server's disk and log."
-        )
-    elif not log:
-        yield Finding(
-            "persistence",
-            "warning",
-            "The server only saves snapshots: a crash loses what came after the last one.",
-            "appendonly",
-            "Set 'appendonly yes' in the server's configuration.",
-        )
-    else:
-        yield Finding("persistence", "ok", "append-only file")
 
 
-def judge_memory(server: Server) -> Iterator[Finding]:
+def _judge_memory(server: Server) -> Iterator[Finding]:
     limit, used = server.number("maxmemory"), server.number("used_memory")
-    policy = str(server.info.get("maxmemory_policy") or "noeviction")
-    if policy != "noeviction":
-        yield Finding(
-            "memory",
-            "failed" if limit else "warning",
-            f"The server throws away keys when memory is short (maxmemory-policy {policy}): jobs would vanish"
-            + ("." if limit else ", as soon as maxmemory is set."),
-            "maxmemory-policy",
-            "Set 'maxmemory-policy noeviction'; give a cache a server of its own.",
-        )
-    elif limit and used > MEMORY_WARNING * limit:
+    if limit and used > MEMORY_WARNING * limit:
         yield Finding(
             "memory",
             "warning",
-            f"{used / limit:.0%} of {limit / 2**20:,.0f} MB is used; at 100% every enqueue is refused.",
+            f"{used / limit:.0%} of {_megabytes(limit)} is used; when it is full every enqueue is refused.",
             "maxmemory",
-            "Raise maxmemory, or shorten SCHEDULER['RETENTION_SECONDS'].",
+            "Raise maxmemory, or keep ended jobs for a shorter time (RETENTION_SECONDS).",
         )
-    else:
-        shown = f"{limit / 2**20:,.0f} MB" if limit else "none"
-        yield Finding("memory", "ok", f"{used / 2**20:,.0f} MB used, limit {shown}")
 
 
 def judge_clock(server: Server) -> Iterator[Finding]:
@@ -316,10 +297,21 @@ def _judge_workers() -> Iterator[Finding]:
         )
 
 
+def _of_message(message: system_checks.CheckMessage, check: str, setting: str) -> Finding:
+    status = "failed" if message.level >= system_checks.ERROR else "warning"
+    return Finding(check, status, f"{message.msg} ({message.id})", setting, message.hint or "")
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 2**20:,.0f} MB"
+
+
 def _ask_server() -> Server:
-    before = timezone.now()
-    answer = api.server()
-    after = timezone.now()
+    with api.budget(STORE_SECONDS):
+        api.server()  # may have to start the embedded server first: that time is no difference of clocks
+        before = timezone.now()
+        answer = api.server()
+        after = timezone.now()
     return Server(
         url=answer["url"],
         info=answer["info"],
@@ -409,13 +401,19 @@ def check_channel_layer() -> Iterator[Finding]:
 async def _through_channel_layer() -> None:
     # By name: the library works in projects that have no Channels at all.
     layer = import_string("channels.layers.get_channel_layer")()
-    channel = await layer.new_channel()
     group = f"doctor-{uuid4().hex}"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(CHANNEL_SECONDS):
+        channel = await layer.new_channel()
         await layer.group_add(group, channel)
         await layer.group_send(group, {"type": "doctor"})
         await layer.receive(channel)
         await layer.group_discard(group, channel)
+
+
+def check_store_then_channel_layer() -> Iterator[Finding]:
+    """In this order: the layer may stand on the embedded server, which starts when the store is asked."""
+    yield from check_store()
+    yield from check_channel_layer()
 
 
 # -- all of them ------------------------------------------------------------------------------------------------
@@ -424,10 +422,9 @@ Check = Callable[[], Iterable[Finding]]
 
 CHECKS: dict[str, Check] = {
     "settings": check_settings,
-    "store": check_store,
+    "store": check_store_then_channel_layer,
     "database": check_migrations,
     "time zone": check_time_zone,
-    "channel layer": check_channel_layer,
 }
 """In the order in which they are shown."""
 
@@ -470,4 +467,6 @@ def _run(name: str, check: Check, found: list[Finding]) -> None:
 
 
 def _first_line(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time."
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -100,6 +100,10 @@ class Output:
     def line(self, text: str) -> None:
         self._data(visible(text) + "\n")
 
+    def row(self, *cells: object) -> None:
+        """One line of a few cells, for answers that come one by one."""
+        self._data((GAP if self.rich else "\t").join(map(self._cell, cells)) + "\n")
+
     def text(self, text: str) -> None:
         """Text of several lines, such as a traceback."""
         self._data(visible(text, keep="\n\t").rstrip("\n") + "\n")
@@ -268,7 +272,8 @@ class _Progress:
             self._console = self._output.console()
             if self._console is None:
                 self._next_line = now + PLAIN_PROGRESS_EVERY_SECONDS
-                self._output.note(self._sentence(done, note, now - self._began))
+                if not self._output.as_json:  # a program reads standard error then, for the error document
+                    self._output.note(self._sentence(done, note, now - self._began))
                 return
             self._bar = self._start(self._console)
         self._bar.update(self._bar.task_ids[0], completed=done, total=self._total, note=visible(note))

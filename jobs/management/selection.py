@@ -6,12 +6,12 @@ all of it failed for one reason (that reason's code) or part of it is done (6).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from jobs import api
-from jobs.api import JobFilter
+from jobs.api import BulkProgress, JobFilter, Page
 from jobs.core.job import Job
 from jobs.exceptions import SchedulerError
 from jobs.management.columns import DEAD, state_word
@@ -21,17 +21,6 @@ from jobs.management.output import Output
 ASK_FOR_THE_NUMBER_FROM = 1_000
 """Above this a person types the number instead of ``y``: a filter that was wrong shows in it."""
 SAMPLE = 10
-
-
-class Progress(Protocol):
-    """What ``jobs.api`` yields while it works through a filter."""
-
-    @property
-    def total(self) -> int: ...
-    @property
-    def done(self) -> int: ...
-    @property
-    def failed(self) -> Mapping[str, SchedulerError]: ...
 
 
 @dataclass
@@ -83,8 +72,7 @@ def report(output: Output, ids: Iterable[str], outcome: Outcome, show: Callable[
             if id in outcome.done:
                 show(id, outcome.done[id])
             else:
-                error = outcome.failed[id]
-                output.note(f"{id}: {sentence(str(error))} {error.fix}".rstrip())
+                output.note(_refusal(id, outcome.failed[id]))
     if outcome.failed:
         raise CommandFailed(
             f"{len(outcome.failed)} of {len(ids)} jobs were left as they are",
@@ -103,7 +91,7 @@ def act_on(output: Output, ids: Iterable[str], verb: Callable[[str], Job], doing
         return jobs[id].as_dict()
 
     outcome = for_each(output, ids, act, doing=doing)
-    report(output, ids, outcome, lambda id, _: output.line(f"{id}\t{state_word(jobs[id])}"))
+    report(output, ids, outcome, lambda id, _: output.row(id, state_word(jobs[id])))
 
 
 def remove(output: Output, ids: Iterable[str], did: str, *, check: Callable[[str], object] = lambda id: None) -> None:
@@ -115,7 +103,20 @@ def remove(output: Output, ids: Iterable[str], did: str, *, check: Callable[[str
         return {"id": id, did: True}
 
     outcome = for_each(output, ids, act, doing=did)
-    report(output, ids, outcome, lambda id, _: output.line(f"{id}\t{did}"))
+    report(output, ids, outcome, lambda id, _: output.row(id, did))
+
+
+def whole_page(output: Output, filter: JobFilter, *, cursor: str | None, limit: int) -> Page:
+    """A page as full as it can be. One read looks at so many jobs and no more; a narrow filter may need several."""
+    items: list[Job] = []
+    with output.progress("search", None) as step:
+        while True:
+            page = api.list_jobs(filter, cursor=cursor, limit=limit - len(items))
+            items += page.items
+            cursor = page.next_cursor
+            if cursor is None or len(items) >= limit:
+                return Page(items=items, next_cursor=cursor)
+            step(len(items), note=f"{len(items)} found")
 
 
 def dry_run(output: Output, filter: JobFilter, verb: str) -> None:
@@ -151,45 +152,49 @@ def confirm(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> None:
         raise CommandFailed("Nothing was changed", exit=Exit.FAILED, code="not_confirmed")
 
 
-def work_through(output: Output, steps: Iterable[Progress], *, doing: str, did: str) -> None:
+def work_through(output: Output, steps: Iterable[BulkProgress], *, doing: str, did: str) -> None:
     """Runs a bulk operation to its end and shows what became of it, also when it is cut short."""
-    state: Progress | None = None
+    state = BulkProgress(total=0)
     ending: CommandFailed | None = None
     try:
         with output.progress(doing, None) as step:
             for state in steps:
-                step(state.done + len(state.failed), total=state.total)
+                step(state.done + state.failed_count, total=state.total)
     except SchedulerError as error:
         ending = CommandFailed.of(error)
     except KeyboardInterrupt:
         ending = CommandFailed("Interrupted", exit=Exit.INTERRUPTED, code="interrupted")
-    if state is None:
-        if ending:
-            raise ending
-        _show_bulk(output, 0, 0, {}, did)
-        return
-    _show_bulk(output, state.total, state.done, state.failed, did)
-    if ending:
-        ending.exit = Exit.PARTLY if state.done and ending.exit is not Exit.INTERRUPTED else ending.exit
-        ending.fix = f"{_jobs(state.done)} of {state.total:,} done, the rest is as it was: run it again. {ending.fix}"
+    if ending and not state.total:
         raise ending
-    if state.failed:
+    _show_bulk(output, state, did)
+    if ending:
+        if state.done and ending.exit is not Exit.INTERRUPTED:
+            ending.exit = Exit.PARTLY
+        ending.fix = f"{state.done:,} of {_jobs(state.total)} done; run it again for the rest. {ending.fix}"
+        raise ending
+    if state.failed_count:
         raise CommandFailed(
-            f"{_jobs(len(state.failed))} of {state.total:,} left as they are",
-            exit=Outcome({"": {}} if state.done else {}, dict(state.failed)).exit,
+            f"{state.failed_count:,} of {_jobs(state.total)} were left as they are",
+            exit=Outcome({"": {}} if state.done else {}, state.failed).exit,
             code="partly_done" if state.done else "nothing_done",
             fix="The reason stands beside each id.",
         )
 
 
-def _show_bulk(output: Output, total: int, done: int, failed: Mapping[str, SchedulerError], did: str) -> None:
+def _show_bulk(output: Output, state: BulkProgress, did: str) -> None:
     if output.as_json:
-        errors = [{"id": id, "error": error_dict(error)} for id, error in failed.items()]
-        output.document({"count": total, "done": done, "failed": len(failed), "errors": errors})
+        errors = [{"id": id, "error": error_dict(error)} for id, error in state.failed.items()]
+        output.document({"count": state.total, "done": state.done, "failed": state.failed_count, "errors": errors})
         return
-    for id, error in failed.items():
-        output.note(f"{id}: {sentence(str(error))} {error.fix}".rstrip())
-    output.line(f"{did} {_jobs(done)}." if done == total else f"{did} {done:,} of {_jobs(total)}.")
+    for id, error in state.failed.items():
+        output.note(_refusal(id, error))
+    output.line(
+        f"{did} {_jobs(state.done)}." if state.done == state.total else f"{did} {state.done:,} of {_jobs(state.total)}."
+    )
+
+
+def _refusal(id: str, error: SchedulerError) -> str:
+    return f"{id}: {sentence(str(error))} {error.fix}".rstrip()
 
 
 def _jobs(count: int) -> str:

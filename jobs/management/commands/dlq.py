@@ -25,8 +25,10 @@ from jobs.management.base import VerbCommand
 from jobs.management.columns import DEAD, GROUPS, show_job, show_page
 from jobs.management.errors import usage
 from jobs.management.output import Output
-from jobs.management.selection import act_on, confirm, dry_run, remove, work_through
+from jobs.management.selection import act_on, confirm, dry_run, remove, whole_page, work_through
 
+GROUPED = 1_000
+"""Of more dead jobs than these, the newest are grouped."""
 DEAD_ONLY = (JobState.DEAD,)
 
 
@@ -42,7 +44,7 @@ class Command(VerbCommand):
     def verbs(self, verbs: Verbs) -> None:
         listing = verbs.add(
             "list",
-            self.list,
+            self.show_list,
             help="List dead jobs, newest first.",
             examples="""
                 manage.py dlq list
@@ -100,8 +102,8 @@ class Command(VerbCommand):
         parser.add_argument("--yes", action="store_true", help="do not ask")
         parser.add_argument("--dry-run", action="store_true", help="only say how many and which; change nothing")
 
-    def list(self, output: Output, *, limit: int, cursor: str | None, **options: Any) -> None:
-        page = api.list_jobs(job_filter(options, states=DEAD_ONLY), cursor=cursor, limit=limit)
+    def show_list(self, output: Output, *, limit: int, cursor: str | None, **options: Any) -> None:
+        page = whole_page(output, job_filter(options, states=DEAD_ONLY), cursor=cursor, limit=limit)
         show_page(output, page, DEAD, empty="No dead job matches." if is_filtered(options) else "No job is dead.")
 
     def show(self, output: Output, *, ids: str, **_options: Any) -> None:
@@ -113,11 +115,13 @@ class Command(VerbCommand):
         output.hint(f"\nResubmit it: manage.py dlq resubmit {job.id}")
 
     def groups(self, output: Output, **options: Any) -> None:
-        groups = api.error_groups(job_filter(options, states=DEAD_ONLY))
+        groups = api.error_groups(job_filter(options, states=DEAD_ONLY), sample=GROUPED)
         if output.as_json:
             output.document({"items": [group.as_dict() for group in groups], "next_cursor": None})
         elif groups:
             output.table(GROUPS, groups)
+            if sum(group.count for group in groups) == GROUPED:
+                output.note(f"Only the newest {GROUPED:,} dead jobs are grouped.")
         else:
             output.hint("No job is dead.")
 

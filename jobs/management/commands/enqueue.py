@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from jobs import api
+from jobs.api import JobHandle
 from jobs.core.job import Job, iso
 from jobs.core.states import JobState
 from jobs.exceptions import JobTimeout, SchedulerError
@@ -62,19 +63,18 @@ class Command(SchedulerCommand):
             "--wait-timeout", type=durations.seconds, metavar="SPAN", help="wait no longer than this (then exit 6)"
         )
 
-    def run(
-        self, output: Output, *, type: str, count: int | None, wait: bool, wait_timeout: float | None, **options: Any
-    ) -> None:
-        if wait_timeout is not None and not wait:
+    def run(self, output: Output, **options: Any) -> None:
+        type, count, wait, limit = (options[name] for name in ("type", "count", "wait", "wait_timeout"))
+        if limit is not None and not wait:
             raise usage("--wait-timeout says how long to wait, but --wait is missing.", fix="Add --wait.")
         if count is not None and (options["id"] or options["unique_key"]):
             raise usage("--count asks for many jobs, --id and --unique-key for one.", fix="Leave one of them out.")
         payload = payload_from(options) or {}
         using = _using(options)
         if count is None:
-            self._one(output, type, payload, using, wait, wait_timeout)
+            self._one(output, type, payload, using, wait, limit)
         else:
-            self._many(output, type, payload, using, count, wait, wait_timeout)
+            self._many(output, type, payload, using, count, wait, limit)
 
     def _one(
         self, output: Output, type: str, payload: dict[str, Any], using: dict[str, Any], wait: bool, limit: float | None
@@ -84,7 +84,7 @@ class Command(SchedulerCommand):
             job = wait_for(output, handle.id, limit, extra={"existing": handle.existing})
             ended_badly(job)
         elif output.as_json:
-            output.document(_handle_dict(handle))
+            output.document(handle.as_dict())
         elif output.rich:
             output.line(_said(handle))
         else:
@@ -151,18 +151,7 @@ def _using(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in using.items() if value is not None}
 
 
-def _handle_dict(handle: Any) -> dict[str, Any]:
-    return {
-        "id": handle.id,
-        "type": handle.type,
-        "pool": handle.pool,
-        "state": handle.state,
-        "run_at": iso(handle.run_at),
-        "existing": handle.existing,
-    }
-
-
-def _said(handle: Any) -> str:
+def _said(handle: JobHandle) -> str:
     if handle.existing:
         return f"{handle.id}  was there already: {handle.type} in pool {handle.pool}, {handle.state}"
     when = f"due {iso(handle.run_at)}" if handle.state == JobState.SCHEDULED else str(handle.state)

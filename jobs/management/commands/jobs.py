@@ -11,7 +11,7 @@ from jobs.management.arguments import Verbs, add_filters, add_ids, add_page, job
 from jobs.management.base import VerbCommand
 from jobs.management.columns import JOBS, show_job, show_page
 from jobs.management.output import Output
-from jobs.management.selection import act_on, for_each, remove, report
+from jobs.management.selection import act_on, for_each, remove, report, whole_page
 from jobs.management.waiting import ended_badly, wait_for
 
 
@@ -26,8 +26,8 @@ class Command(VerbCommand):
     def verbs(self, verbs: Verbs) -> None:
         listing = verbs.add(
             "list",
-            self.list,
-            help="List jobs, newest first.",
+            self.show_list,
+            help="List jobs: live ones in the order in which they run, then ended ones, newest first.",
             examples="""
                 manage.py jobs list
                 manage.py jobs list --state retry_wait --state dead --type email.send
@@ -91,8 +91,8 @@ class Command(VerbCommand):
         add_ids(waiting, many=False)
         waiting.add_argument("--timeout", type=durations.seconds, metavar="SPAN", help="wait no longer: 30s, 5m")
 
-    def list(self, output: Output, *, limit: int, cursor: str | None, **options: Any) -> None:
-        page = api.list_jobs(job_filter(options), cursor=cursor, limit=limit)
+    def show_list(self, output: Output, *, limit: int, cursor: str | None, **options: Any) -> None:
+        page = whole_page(output, job_filter(options), cursor=cursor, limit=limit)
         show_page(output, page, JOBS, empty="No job matches.")
 
     def show(self, output: Output, *, ids: list[str], **_options: Any) -> None:

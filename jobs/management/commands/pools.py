@@ -9,11 +9,10 @@ from typing import Any
 from django.utils import timezone
 
 from jobs import api
-from jobs.api import Pool
 from jobs.management import durations
 from jobs.management.arguments import Parser, Verbs, positive
 from jobs.management.base import VerbCommand
-from jobs.management.columns import POOLS, pool_facts
+from jobs.management.columns import POOLS, show_pool
 from jobs.management.output import Output
 
 
@@ -28,7 +27,7 @@ class Command(VerbCommand):
     def verbs(self, verbs: Verbs) -> None:
         verbs.add(
             "list",
-            self.list,
+            self.show_list,
             help="List pools with what waits and runs in them.",
             examples="""
                 manage.py pools list
@@ -60,27 +59,27 @@ class Command(VerbCommand):
         )
         _name(verbs.add("resume", self.resume, help="End a pause.", examples="manage.py pools resume critical"))
 
-    def list(self, output: Output, **_options: Any) -> None:
-        pools = api.pools.list()
+    def show_list(self, output: Output, **_options: Any) -> None:
+        documents = [pool.as_dict() for pool in api.pools.list()]
         if output.as_json:
-            output.document({"items": [pool.as_dict() for pool in pools], "next_cursor": None})
-        elif pools:
-            output.table(POOLS, pools)
+            output.document({"items": documents, "next_cursor": None})
+        elif documents:
+            output.table(POOLS, documents)
         else:
             output.hint("There is no pool yet: the first job or worker of a pool makes it.")
 
     def show(self, output: Output, *, name: str, **_options: Any) -> None:
-        _show(output, api.pools.get(name))
+        show_pool(output, api.pools.get(name))
 
     def scale(self, output: Output, *, name: str, slots: int, **_options: Any) -> None:
-        _show(output, api.pools.scale(name, slots))
+        show_pool(output, api.pools.scale(name, slots))
 
     def pause(self, output: Output, *, name: str, reason: str, span: timedelta | None, **_options: Any) -> None:
         until = None if span is None else timezone.now() + span
-        _show(output, api.pools.pause(name, by=operator(), reason=reason, until=until))
+        show_pool(output, api.pools.pause(name, by=operator(), reason=reason, until=until))
 
     def resume(self, output: Output, *, name: str, **_options: Any) -> None:
-        _show(output, api.pools.resume(name))
+        show_pool(output, api.pools.resume(name))
 
 
 def operator() -> str:
@@ -93,10 +92,3 @@ def operator() -> str:
 
 def _name(parser: Parser) -> None:
     parser.add_argument("name", metavar="POOL", help="name of the pool")
-
-
-def _show(output: Output, pool: Pool) -> None:
-    if output.as_json:
-        output.document(pool.as_dict())
-    else:
-        output.facts(pool_facts(pool))

@@ -33,17 +33,17 @@ class Command(VerbCommand):
     def status(self, output: Output, **_options: Any) -> None:
         status = api.scheduler.status()
         if output.as_json:
-            output.document(status.as_dict())
+            output.document(status)
             return
         output.facts(
             [
-                ("state", pause_words(status.paused) or "open"),
-                ("hosts", status.hosts),
-                ("workers", status.workers),
-                ("server time", status.server_time),
+                ("state", pause_words(status["paused"]) or "open"),
+                ("hosts", status["hosts"]),
+                ("workers", status["workers"]),
+                ("server time", status["server_time"]),
             ]
         )
         output.heading("Jobs")
-        output.facts((state.value, status.states.get(state.value, 0)) for state in JobState)
+        output.facts((state.value, status["states"].get(state.value, 0)) for state in JobState)
         output.heading("Pools")
-        output.table(POOLS, status.pools)
+        output.table(POOLS, status["pools"])

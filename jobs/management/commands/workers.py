@@ -22,7 +22,7 @@ class Command(VerbCommand):
     def verbs(self, verbs: Verbs) -> None:
         verbs.add(
             "list",
-            self.list,
+            self.show_list,
             help="List workers with what they serve and run.",
             examples="""
                 manage.py workers list
@@ -47,7 +47,7 @@ class Command(VerbCommand):
             )
         )
 
-    def list(self, output: Output, **_options: Any) -> None:
+    def show_list(self, output: Output, **_options: Any) -> None:
         workers = api.workers.list()
         if output.as_json:
             output.document({"items": [worker.as_dict() for worker in workers], "next_cursor": None})
@@ -78,4 +78,4 @@ def _asked(output: Output, worker: Worker, command: str) -> None:
     if output.as_json:
         output.document(worker.as_dict() | {"command": command})
     else:
-        output.line(f"{worker.id}\tasked to {command}")
+        output.row(worker.id, f"asked to {command}")

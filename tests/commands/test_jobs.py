@@ -1,0 +1,238 @@
+"""``jobs``: lists and single jobs."""
+
+import pytest
+
+from jobs import api
+from jobs.core.states import JobState
+
+
+def enqueued(**options):
+    return api.enqueue("commands.greet", options.pop("payload", {}), **options).id
+
+
+def test_a_list_holds_whole_jobs_and_a_cursor(cli):
+    id = enqueued()
+
+    result = cli("jobs", "list", "--json")
+
+    assert result.json == {"items": [api.get_job(id).as_dict()], "next_cursor": None}
+
+
+def test_an_empty_list_is_empty(cli):
+    assert cli("jobs", "list", "--json").json == {"items": [], "next_cursor": None}
+    assert cli("jobs", "list") == (0, "", "")
+
+
+def test_pages_follow_each_other(cli):
+    ids = {enqueued() for _ in range(5)}
+
+    first = cli("jobs", "list", "--limit", "3", "--json").json
+    second = cli("jobs", "list", "--limit", "3", "--cursor", first["next_cursor"], "--json").json
+
+    assert {job["id"] for job in first["items"] + second["items"]} == ids
+
+
+def test_a_limit_is_clamped(cli):
+    enqueued()
+
+    assert len(cli("jobs", "list", "--limit", "1000000000", "--json").json["items"]) == 1
+
+
+@pytest.mark.parametrize("given", [("--limit", "0"), ("--limit", "x"), ("--cursor", "x"), ("--since", "x")])
+def test_a_list_that_cannot_be_made_exits_2(cli, given):
+    assert cli("jobs", "list", *given).code == 2
+
+
+def test_filters_choose(cli, dead):
+    died = dead("smtp said no", tags=["nightly"])
+    waits = enqueued(delay=60, pool="critical", tags=["nightly"])
+    ready = enqueued(pool="critical")
+
+    def listed(*filters):
+        return {job["id"] for job in cli("jobs", "list", *filters, "--json").json["items"]}
+
+    assert listed("--state", "dead") == {died}
+    assert listed("--state", "dead", "--state", "scheduled") == {died, waits}
+    assert listed("--pool", "critical") == {waits, ready}
+    assert listed("--tag", "nightly") == {died, waits}
+    assert listed("--search", "SMTP said") == {died}
+    assert listed("--since", "1h") == {died, waits, ready}
+    assert listed("--since", "2999-01-01T00:00:00Z") == set()
+    assert listed("--type", "commands.greet", "--tag", "nightly", "--pool", "default") == {died}
+    assert listed("--pool", "nowhere") == set()
+
+
+def test_a_state_that_is_none_names_the_nearest(cli):
+    result = cli("jobs", "list", "--state", "retrywait")
+
+    assert result.code == 2
+    assert "Did you mean 'retry_wait'?" in result.err
+
+
+def test_in_a_pipe_a_list_is_lines(cli):
+    id = enqueued()
+
+    lines = cli("jobs", "list").out.splitlines()
+
+    assert lines[0].split("\t")[:4] == ["id", "type", "pool", "state"]
+    assert lines[1].split("\t")[:4] == [id, "commands.greet", "default", "ready"]
+
+
+def test_one_job_is_an_object_and_several_are_items(cli):
+    first, second = enqueued(), enqueued()
+
+    assert cli("jobs", "show", first, "--json").json == api.get_job(first).as_dict()
+    assert cli("jobs", "show", first, second, "--json").json == {
+        "items": [api.get_job(first).as_dict(), api.get_job(second).as_dict()]
+    }
+
+
+def test_the_text_of_a_job_tells_what_went_wrong(cli, dead):
+    id = dead("smtp said no")
+
+    text = cli("jobs", "show", id).out
+
+    assert "state" in text
+    assert "dead" in text
+    assert "OSError: smtp said no" in text
+    assert "Traceback:\n  in greet" in text
+
+
+def test_hostile_jobs_cannot_speak_to_the_terminal(cli, dead):
+    id = dead("\x1b]0;owned\x07\x1b[2J", type="Bad\x1bError")
+    enqueued(payload={"name": "\x9b31m\u202e"})
+
+    out = cli("jobs", "show", id).out + cli("jobs", "list").out + cli("dlq", "list").out
+
+    assert not set(out) & set("\x1b\x07\x9b\u202e")
+
+
+@pytest.mark.parametrize("verb", ["show", "cancel", "retry", "run-now", "delete", "wait"])
+def test_a_job_that_is_not_there_exits_3(cli, verb):
+    result = cli("jobs", verb, "nowhere", "--json")
+
+    assert (result.code, result.out, result.error["code"]) == (3, "", "job_not_found")
+
+
+def test_several_jobs_that_are_not_there_exit_3_too(cli):
+    result = cli("jobs", "show", "here", "there", "--json")
+
+    assert result.code == 3
+    assert [item["error"]["code"] for item in result.json["items"]] == ["job_not_found"] * 2
+
+
+def test_what_is_partly_done_exits_6_and_tells_both(cli):
+    id = enqueued()
+
+    result = cli("jobs", "cancel", id, "nowhere", "--json")
+
+    done, refused = result.json["items"]
+    assert result.code == 6
+    assert (done["id"], done["state"]) == (id, "cancelled")
+    assert (refused["id"], refused["error"]["code"]) == ("nowhere", "job_not_found")
+
+
+def test_an_id_given_twice_is_one_id(cli):
+    id = enqueued()
+
+    assert cli("jobs", "cancel", id, id, "--json").json["id"] == id
+
+
+def test_a_waiting_job_is_cancelled_at_once(cli):
+    id = enqueued()
+
+    assert cli("jobs", "cancel", id).out == f"{id}\tcancelled\n"
+
+
+def test_a_running_job_is_asked_to_stop(cli, lease):
+    id = enqueued()
+    lease(id)
+
+    result = cli("jobs", "cancel", id)
+
+    assert result.out == f"{id}\tleased (cancel requested)\n"
+    assert api.get_job(id).cancel_requested
+
+
+def test_an_ended_job_cannot_be_cancelled(cli, dead):
+    result = cli("jobs", "cancel", dead(), "--json")
+
+    assert (result.code, result.error["code"]) == (4, "wrong_state")
+
+
+def test_a_scheduled_job_can_run_now(cli):
+    id = enqueued(delay=3600)
+
+    assert cli("jobs", "run-now", id, "--json").json["state"] == "ready"
+
+
+def test_a_ready_job_cannot_run_more_now(cli):
+    assert cli("jobs", "run-now", enqueued()).code == 4
+
+
+def test_a_dead_job_can_be_retried(cli, dead):
+    assert cli("jobs", "retry", dead(), "--json").json["state"] == "ready"
+
+
+def test_an_ended_job_can_be_deleted(cli, dead):
+    id = dead()
+
+    assert cli("jobs", "delete", id, "--json").json == {"id": id, "deleted": True}
+    assert cli("jobs", "show", id).code == 3
+
+
+def test_a_live_job_cannot_be_deleted(cli):
+    id = enqueued()
+
+    assert cli("jobs", "delete", id).code == 4
+    assert api.get_job(id).state is JobState.READY
+
+
+def test_waiting_tells_how_the_job_ended(cli, succeed, dead):
+    good = enqueued()
+    succeed(good, {"sent": 1})
+
+    assert cli("jobs", "wait", good, "--json").json["result"] == {"sent": 1}
+    assert cli("jobs", "wait", dead()).code == 1
+
+
+def test_waiting_ends_with_6_when_the_time_is_over(cli):
+    result = cli("jobs", "wait", enqueued(), "--timeout", "50ms", "--json")
+
+    assert (result.code, result.json["state"], result.error["code"]) == (6, "ready", "timed_out")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((), "VERB"),
+        (("lst",), "Did you mean 'list'?"),
+        (("list", "--pol", "x"), "Did you mean '--pool'?"),
+        (("list", "--sta", "dead"), "--sta"),
+        (("show",), "ID"),
+        (("wait", "a", "b"), "b"),
+    ],
+)
+def test_a_wrong_command_line_exits_2_with_one_paragraph(cli, given, said):
+    result = cli("jobs", *given)
+
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
+    assert result.err.count("\n") == 1
+    assert "--help" in result.err
+
+
+def test_a_wrong_command_line_is_json_too(cli):
+    assert cli("jobs", "lst", "--json").error["code"] == "usage"
+
+
+def test_common_options_stand_before_or_after_the_verb(cli):
+    assert cli("jobs", "--json", "list").json == cli("jobs", "list", "--json").json
+
+
+@pytest.mark.parametrize("command", ["enqueue", "jobs", "dlq", "pools", "workers", "scheduler", "doctor"])
+def test_help_has_examples(cli, command):
+    result = cli(command, "--help")
+
+    assert (result.code, result.err) == (0, "")
+    assert f"examples:\n  manage.py {command}" in result.out

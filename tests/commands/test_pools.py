@@ -1,0 +1,157 @@
+"""``pools``, ``scheduler`` and ``workers``: the system as a whole."""
+
+import getpass
+
+import pytest
+
+from jobs import api
+from jobs.core.states import JobState
+from jobs.engine import WorkerInfo, get_engine
+
+POOL_FIELDS = {
+    *("name", "paused", "slots", "slots_actual", "workers", "max_running", "max_pending"),
+    *("ready", "scheduled", "retry_wait", "leased", "dead"),
+    *("oldest_ready_age_seconds", "predicted_wait_seconds", "throughput_per_second"),
+}
+
+
+@pytest.fixture
+def worker():
+    """A worker that said it is alive."""
+    info = WorkerInfo(
+        id="app-1.7.1",
+        host="app-1.7",
+        hostname="app-1\x1b[31m",
+        pid=4711,
+        pools={"default": 10},
+        started_at_ms=1_700_000_000_000,
+        state="consuming",
+        running=1,
+        rss=64 * 2**20,
+        version="1.0",
+        current=[{"id": "job-1", "type": "commands.greet", "started_at": "2026-01-01T00:00:00.000Z"}],
+    )
+    get_engine().workers.beat([info], ttl_ms=60_000)
+    return info
+
+
+def test_pools_stand_in_a_list(cli):
+    api.enqueue("commands.greet", {}, pool="critical")
+
+    result = cli("pools", "list", "--json")
+
+    [pool] = result.json["items"]
+    assert pool.keys() == POOL_FIELDS
+    assert (pool["name"], pool["ready"], result.json["next_cursor"]) == ("critical", 1, None)
+    assert cli("pools", "list").out.splitlines()[1].split("\t")[:3] == ["critical", "open", "1"]
+
+
+def test_one_pool_is_shown(cli):
+    api.enqueue("commands.greet", {}, pool="critical")
+
+    assert cli("pools", "show", "critical", "--json").json.keys() == POOL_FIELDS
+    assert "10 per worker process" in cli("pools", "show", "critical").out
+
+
+@pytest.mark.parametrize("verb", ["show", "pause", "resume"])
+def test_a_pool_that_is_not_there_exits_3(cli, verb):
+    result = cli("pools", verb, "nowhere", "--json")
+
+    assert (result.code, result.error["code"]) == (3, "pool_not_found")
+
+
+def test_a_pause_says_who_and_why_and_until_when(cli):
+    api.enqueue("commands.greet", {})
+
+    result = cli("pools", "pause", "default", "--reason", "disk move", "--for", "1h", "--json")
+
+    paused = result.json["paused"]
+    assert (paused["by"], paused["reason"]) == (getpass.getuser(), "disk move")
+    assert paused["until"] > paused["at"]
+    assert f"paused by {getpass.getuser()}" in cli("pools", "show", "default").out
+
+
+def test_a_pause_ends(cli):
+    api.enqueue("commands.greet", {})
+    cli("pools", "pause", "default")
+
+    assert cli("pools", "resume", "default", "--json").json["paused"] is None
+
+
+@pytest.mark.django_db
+def test_slots_are_set_per_worker_process(cli):
+    api.enqueue("commands.greet", {})
+
+    result = cli("pools", "scale", "default", "25", "--json")
+
+    assert (result.code, result.json["slots"]) == (0, 25)
+
+
+@pytest.mark.parametrize(
+    "given", [("scale", "default", "many"), ("scale", "default"), ("pause", "default", "--for", "x"), ("pause",)]
+)
+def test_a_wrong_command_line_exits_2(cli, given):
+    assert cli("pools", *given).code == 2
+
+
+def test_the_status_is_the_whole_system(cli, worker, dead):
+    dead()
+    api.enqueue("commands.greet", {}, delay=60)
+
+    status = cli("scheduler", "status", "--json").json
+
+    assert status.keys() == {"paused", "hosts", "workers", "server_time", "states", "pools"}
+    assert (status["paused"], status["workers"]) == (None, 1)
+    assert status["states"].keys() == {state.value for state in JobState}
+    assert (status["states"]["dead"], status["states"]["scheduled"]) == (1, 1)
+    assert [pool["name"] for pool in status["pools"]] == ["default"]
+
+
+def test_the_status_is_text_too(cli):
+    api.enqueue("commands.greet", {})
+
+    out = cli("scheduler", "status").out
+
+    assert "open" in out
+    assert "retry_wait" in out
+    assert "default" in out
+
+
+def test_workers_stand_in_a_list(cli, worker):
+    result = cli("workers", "list", "--json")
+
+    [shown] = result.json["items"]
+    assert (shown["id"], shown["alive"], shown["pools"]) == (worker.id, True, {"default": 10})
+
+
+def test_a_hostile_host_name_is_only_text(cli, worker):
+    out = cli("workers", "list").out + cli("workers", "show", worker.id).out
+
+    assert "\x1b" not in out
+    assert "app-1\\x1b[31m" in out
+
+
+def test_one_worker_is_shown_with_its_jobs(cli, worker):
+    out = cli("workers", "show", worker.id).out
+
+    assert "64 MB" in out
+    assert "job-1" in out
+    assert cli("workers", "show", worker.id, "--json").json["pid"] == 4711
+
+
+@pytest.mark.parametrize("verb", ["drain", "stop"])
+def test_a_worker_is_told_at_its_next_heartbeat(cli, worker, verb):
+    result = cli("workers", verb, worker.id, "--json")
+
+    assert (result.code, result.json["command"]) == (0, verb)
+    assert get_engine().workers.beat([worker], ttl_ms=60_000) == {worker.id: [verb]}
+
+
+@pytest.mark.parametrize("verb", ["show", "drain", "stop"])
+def test_a_worker_that_is_not_there_exits_3(cli, verb):
+    assert cli("workers", verb, "nowhere", "--json").error["code"] == "worker_not_found"
+    assert cli("workers", verb, "nowhere").code == 3
+
+
+def test_no_worker_is_an_empty_list(cli):
+    assert cli("workers", "list", "--json").json["items"] == []

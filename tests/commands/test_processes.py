@@ -1,0 +1,212 @@
+"""Commands as processes: what a shell script sees when the world is not well."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from jobs import api
+from tests.commands.conftest import ROOT
+from tests.support.wait import eventually
+
+
+@pytest.fixture
+def closed_port():
+    """A URL where nothing listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"redis://127.0.0.1:{taken.getsockname()[1]}/0"
+
+
+@pytest.fixture
+def hung_server():
+    """A URL where connections are accepted and nothing is ever answered."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"redis://127.0.0.1:{server.getsockname()[1]}/0"
+
+
+def test_a_command_is_a_process_with_data_on_standard_output_only(manage):
+    result = manage("enqueue", "crm.push", "--allow-unknown", "--json")
+
+    assert (result.code, result.err) == (0, "")
+    assert api.get_job(result.json["id"]).type == "crm.push"
+
+
+def test_a_wrong_command_line_exits_2(manage):
+    result = manage("jobs", "lst")
+
+    assert (result.code, result.out) == (2, "")
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize("command", [("jobs", "list"), ("enqueue", "crm.push", "--allow-unknown")])
+def test_a_closed_port_exits_5_with_one_paragraph_and_no_password(manage, closed_port, command):
+    result = manage(*command, SCHEDULER_REDIS_URL=closed_port.replace("//", "//:s3cret@"), within=15)
+
+    assert (result.code, result.out) == (5, "")
+    assert "SCHEDULER_REDIS_URL" in result.err
+    assert "s3cret" not in result.err
+    assert result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command", [("jobs", "show", "x", "y", "z", "--json"), ("enqueue", "x", "--allow-unknown", "--json")]
+)
+def test_a_hung_server_exits_5_within_15_seconds(manage, hung_server, command):
+    result = manage(*command, SCHEDULER_REDIS_URL=hung_server, within=15)
+
+    assert result.code == 5
+    assert result.error["code"] in {"store_unavailable", "outcome_unknown", "nothing_done"}
+
+
+def test_a_traceback_comes_only_when_asked_for(manage, closed_port):
+    result = manage("jobs", "list", "--traceback", SCHEDULER_REDIS_URL=closed_port)
+
+    assert result.code == 5
+    assert "Traceback" in result.err
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(environment):
+    for _ in range(30):
+        api.enqueue_many("commands.greet", [{"name": "x" * 1000}] * 10)
+    writer = subprocess.Popen(
+        [sys.executable, "manage.py", "jobs", "list", "--limit", "300", "--json"],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert writer.stdout is not None
+
+    writer.stdout.read(10)
+    writer.stdout.close()
+
+    assert (writer.wait(30), writer.stderr.read()) == (0, b"")
+    writer.stderr.close()
+
+
+def test_ctrl_c_while_waiting_exits_130(environment):
+    id = api.enqueue("commands.greet", {}).id
+    waiting = subprocess.Popen(
+        [sys.executable, "manage.py", "jobs", "wait", id],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert waiting.stderr is not None
+    assert waiting.stderr.readline().startswith(f"wait for {id} …".encode())
+
+    waiting.send_signal(signal.SIGINT)
+    out, err = waiting.communicate(timeout=10)
+
+    assert (waiting.returncode, out, err) == (130, b"", b"Error: Interrupted.\n")
+
+
+def test_on_a_terminal_there_is_a_table_with_colours(environment):
+    api.enqueue("commands.greet", {})
+
+    assert "\x1b[" in on_a_terminal(environment | {"TERM": "xterm"}, "jobs", "list")
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_on_a_terminal_without_colour_there_is_none(environment, name, value):
+    id = api.enqueue("commands.greet", {}).id
+
+    shown = on_a_terminal(environment | {"TERM": "xterm", name: value}, "jobs", "list")
+
+    assert "\x1b" not in shown
+    assert id in shown
+
+
+def on_a_terminal(environment, *argv):
+    """What the command writes to a terminal of 120 columns."""
+    environment = {name: value for name, value in environment.items() if name != "FORCE_COLOR"} | {"COLUMNS": "120"}
+    master, slave = pty.openpty()
+    command = subprocess.Popen(
+        [sys.executable, "manage.py", *argv], cwd=ROOT, env=environment, stdin=slave, stdout=slave, stderr=slave
+    )
+    os.close(slave)
+    shown = b""
+    try:
+        while chunk := os.read(master, 65_536):
+            shown += chunk
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    finally:
+        os.close(master)
+    assert command.wait(30) == 0
+    return shown.decode()
+
+
+def test_doctor_finds_a_system_that_is_well(manage, make_valkey, closed_port):
+    assert manage("migrate", "--verbosity", "0").code == 0
+    server = make_valkey()
+
+    result = manage("doctor", "--json", SCHEDULER_REDIS_URL=server.url)
+
+    found = {check["check"]: check["status"] for check in result.json["checks"]}
+    assert (result.code, result.json["ok"]) == (0, True)
+    assert found == {
+        "settings": "ok",
+        "store": "ok",
+        "server version": "ok",
+        "persistence": "ok",
+        "memory": "ok",
+        "clock": "ok",
+        "workers": "warning",
+        "channel layer": "ok",
+        "database": "ok",
+        "time zone": "ok",
+    }
+
+
+def test_doctor_works_when_all_is_down(manage, closed_port):
+    result = manage(
+        "doctor",
+        "--json",
+        SCHEDULER_REDIS_URL=closed_port,
+        DATABASE_URL="postgres://nobody@127.0.0.1:1/none",
+        within=15,
+    )
+
+    found = {check["check"]: check for check in result.json["checks"]}
+    assert (result.code, result.json["ok"]) == (1, False)
+    assert found["store"]["setting"] == "SCHEDULER_REDIS_URL"
+    assert found["database"]["setting"] == "DATABASE_URL"
+    assert found["channel layer"]["status"] == "failed"
+    assert found["persistence"]["status"] == "skipped"
+    assert found["time zone"]["status"] == "ok"
+
+
+def test_doctor_ends_when_the_store_hangs(manage, hung_server):
+    result = manage("doctor", "--json", SCHEDULER_REDIS_URL=hung_server, within=15)
+
+    found = {check["check"]: check["status"] for check in result.json["checks"]}
+    assert result.code == 1
+    assert found["store"] == "failed"
+
+
+def test_waiting_sees_the_end_of_a_job(environment, succeed):
+    id = api.enqueue("commands.greet", {}).id
+    waiting = subprocess.Popen(
+        [sys.executable, "manage.py", "jobs", "wait", id, "--json"],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    eventually(lambda: waiting.poll() is None)
+
+    succeed(id, "Hello")
+    out, _ = waiting.communicate(timeout=20)
+
+    assert waiting.returncode == 0
+    assert json.loads(out)["result"] == "Hello"
