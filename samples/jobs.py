@@ -59,7 +59,7 @@ def dispatch_webhook(url: str, event: str, data: dict[str, Any], *, ctx: Context
     if answer.is_final:
         raise Dead(complaint)
     if answer.retry_after is not None:
-        raise Retry(after=min(answer.retry_after, LONGEST_WAIT_SECONDS)) from webhooks.DeliveryFailed(complaint)
+        raise Retry(after=min(answer.retry_after, LONGEST_WAIT_SECONDS), reason=complaint)
     raise webhooks.DeliveryFailed(complaint)
 
 

@@ -42,10 +42,7 @@ class OverriddenFilter(admin.SimpleListFilter):
 
 @admin.register(JobType)
 class JobTypeAdmin(MirroredAdmin):
-    list_display = (
-        "name", "enabled", "registered", "pool_in_force", "priority_in_force", "retries_in_force", "timeout_in_force",
-        "succeeded", "failed", "dead",
-    )  # fmt: skip
+    list_display = ("name", "enabled", "registered", "pool_in_force", "overridden", "succeeded", "failed", "dead")
     list_filter = ("enabled", "registered", OverriddenFilter)
     search_fields = ("name", "function", "description")
     actions = ("enable", "disable", "use_declared")
@@ -55,7 +52,7 @@ class JobTypeAdmin(MirroredAdmin):
             "In the code",
             {
                 "fields": readonly_fields,
-                "description": "Copied from the code when it is migrated or a worker host starts.",
+                "description": "Copied from the code by each migrate and each start of a worker host.",
             },
         ),
         (
@@ -74,20 +71,16 @@ class JobTypeAdmin(MirroredAdmin):
         )
 
     @admin.display(description="pool")
-    def pool_in_force(self, job_type: JobType) -> str:
-        return _in_force(job_type, "pool")
+    def pool_in_force(self, job_type: JobType) -> Any:
+        return job_type.effective("pool")
 
-    @admin.display(description="priority")
-    def priority_in_force(self, job_type: JobType) -> str:
-        return _in_force(job_type, "priority")
-
-    @admin.display(description="retries")
-    def retries_in_force(self, job_type: JobType) -> str:
-        return _in_force(job_type, "max_retries")
-
-    @admin.display(description="time-out, s")
-    def timeout_in_force(self, job_type: JobType) -> str:
-        return _in_force(job_type, "timeout")
+    @admin.display(description="overrides", empty_value=UNKNOWN)
+    def overridden(self, job_type: JobType) -> str:
+        return ", ".join(
+            f"{option} {_shown(override)} (declared: {_shown(job_type.declared.get(option))})"
+            for option in OVERRIDABLE
+            if (override := job_type.override(option)) is not None
+        )
 
     @admin.display(description="succeeded")
     def succeeded(self, job_type: JobType) -> Any:
@@ -142,12 +135,6 @@ class JobTypeAdmin(MirroredAdmin):
 
 def _types(count: int) -> str:
     return f"{count} job type{'' if count == 1 else 's'}"
-
-
-def _in_force(job_type: JobType, option: str) -> str:
-    declared = _shown(job_type.declared.get(option))
-    override = job_type.override(option)
-    return declared if override is None else f"{_shown(override)} (declared: {declared})"
 
 
 def _shown(value: Any) -> str:

@@ -53,6 +53,7 @@ class JobType(models.Model):
         help_text="Retries after a failure, for jobs enqueued from now on; 0 means none. Empty: as declared.",
     )
     timeout = models.FloatField(
+        "time-out",
         null=True,
         blank=True,
         validators=[MinValueValidator(0.001), MaxValueValidator(LONGEST_TIMEOUT)],

@@ -100,7 +100,7 @@ def test_a_second_run_of_the_same_job_is_a_duplicate_to_the_receiver(live_server
 
 def test_a_busy_receiver_is_tried_again_when_it_says_and_then_takes_it(live_server: LiveServer) -> None:
     for _ in range(2):
-        with pytest.raises(Retry) as asked:
+        with pytest.raises(Retry, match="answered 503") as asked:
             dispatch(live_server, "flaky/")
         assert asked.value.after == 1
 
