@@ -70,7 +70,7 @@ def throughput(series: Sequence[dict[str, Any]], now: datetime) -> Throughput | 
             if value
         ),
         bar_width=width - 1.5,
-        scale=tuple(rate(top * (GRID_LINES - number) / GRID_LINES) for number in range(GRID_LINES + 1)),
+        scale=tuple(f"{top * (GRID_LINES - number) / GRID_LINES:g}" for number in range(GRID_LINES + 1)),
         times=tuple(clock(times[round(number * (MINUTES - 1) / 4)])[:5] for number in range(5)),
         done=f"{rate(rates[-1])}/s",
         dead=count(died),

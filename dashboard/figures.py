@@ -29,10 +29,10 @@ def figures(overall: Overall) -> dict[str, str]:
     for pool in overall.pools:
         found |= _pool_figures(pool)
         busy, slots = busy + pool["leased"], slots + (pool["slots_actual"] or 0)
-    unserved = sum(bool(pool["ready"] and not pool["workers"]) for pool in overall.pools)
+    unserved = sum(findings.unserved(pool) for pool in overall.pools)
     oldest = max((pool["oldest_ready_age_seconds"] or 0 for pool in overall.pools), default=0)
     found["pools.unserved"] = count(unserved)
-    found["pools.busy"] = f"{count(busy)} of {count(slots)} slots busy"
+    found["pools.busy"] = findings.busy_words(busy, slots)
     found["pools.oldest"] = f"oldest {duration(oldest)}" if oldest else "none waits"
     found["workers.count"] = f"{plural(overall.workers, 'worker')} on {plural(overall.hosts, 'host')}"
     found["trouble"] = trouble(overall, len(needs))

@@ -136,7 +136,7 @@ def _pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
                 )
             ]
         return []
-    if ready and not pool["workers"]:
+    if unserved(pool):
         waited = f"The oldest has waited {duration(oldest)}. " if oldest else ""
         only = "No worker of this pool is alive." if overall.workers else "No worker is alive at all."
         return [
@@ -259,8 +259,16 @@ def _keeping_up(overall: Overall) -> Answer:
     done = sum(pool["throughput_per_second"] or 0 for pool in overall.pools)
     busy = sum(pool["leased"] for pool in overall.pools)
     slots = sum(pool["slots_actual"] or 0 for pool in overall.pools)
-    detail = f"{count(busy)} of {count(slots)} slots busy" if slots else "no slots"
-    return Answer(question, "succeeded" if done else "", f"{rate(done)} jobs/s", detail, url)
+    return Answer(question, "succeeded" if done else "", f"{rate(done)} jobs/s", busy_words(busy, slots), url)
+
+
+def busy_words(busy: int, slots: int) -> str:
+    return f"{count(busy)} of {count(slots)} slots busy" if slots else f"{count(busy)} running, no slots"
+
+
+def unserved(pool: dict[str, Any]) -> bool:
+    """True when jobs are ready that nobody will run: no worker, and nobody has paused the pool on purpose."""
+    return bool(pool["ready"] and not pool["workers"] and not pool["paused"])
 
 
 def pool_state(pool: dict[str, Any]) -> tuple[str, str, str]:
@@ -268,11 +276,7 @@ def pool_state(pool: dict[str, Any]) -> tuple[str, str, str]:
     if pool["paused"]:
         return "pause", "paused", paused_words(pool["paused"])
     if not pool["workers"]:
-        return (
-            ("warning", "no worker", "")
-            if pool["ready"] or pool["scheduled"] or pool["retry_wait"]
-            else ("", "no worker", "")
-        )
+        return "warning" if unserved(pool) else "", "no worker", ""
     return "", "working" if pool["leased"] else "idle", ""
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.findings import error_line
 from dashboard.formats import duration, shortened
 from jobs.core.job import Attempt, Job
 from jobs.core.states import JobState
@@ -119,41 +118,38 @@ def busy_words(found: list[Part]) -> str:
 
 
 def changes(job: Job) -> list[Change]:
-    """Every change of state that is on record, oldest first."""
-    return sorted(_changes(job), key=lambda change: change.at)
+    """Every change of state that is on record, oldest first. Of attempts beyond those kept nothing is known."""
+    scheduled = job.run_at > job.created_at and (not job.attempts or job.attempts[0].attempt == 1)
+    delay = (job.run_at - job.created_at).total_seconds()
+    first = job.state == JobState.SCHEDULED and scheduled
+    created = Change(
+        job.created_at, "scheduled" if first else "ready", "Created", f"due {duration(delay)} later" if first else ""
+    )
+    return [created, *sorted(_later_changes(job), key=lambda change: change.at)]
 
 
-def _changes(job: Job) -> Iterator[Change]:
-    first = (
-        "scheduled" if job.run_at > job.created_at and not job.attempts and job.state == JobState.SCHEDULED else "ready"
-    )
-    yield Change(
-        job.created_at,
-        first,
-        "Created",
-        f"due {duration((job.run_at - job.created_at).total_seconds())} later" if first == "scheduled" else "",
-    )
+def _later_changes(job: Job) -> Iterator[Change]:
+    told = False
     for attempt in job.attempts:
-        yield from _attempt_changes(job, attempt)
-    if job.is_terminal and job.finished_at:
-        last = {"dead": "retries spent, moved to dead letters", "cancelled": "stopped on request"}.get(
-            str(job.state), ""
-        )
-        if not job.attempts or job.state == JobState.DEAD or job.attempts[-1].outcome not in ("succeeded", "cancelled"):
-            yield Change(job.finished_at, str(job.state), f"Ended as {job.state}", last)
+        if attempt.started_at:
+            yield Change(attempt.started_at, "leased", f"Attempt {attempt.attempt} started", attempt.worker)
+        if attempt.finished_at and attempt.outcome != "running":
+            final = job.is_terminal and attempt is job.attempts[-1]
+            told = told or final
+            state = _state_after(job, attempt, final=final)
+            why = attempt_error(attempt)
+            yield Change(attempt.finished_at, state, f"Attempt {attempt.attempt} {attempt.outcome}", why)
+    if job.is_terminal and job.finished_at and not told:
+        yield Change(job.finished_at, str(job.state), f"Ended as {job.state}", "")
 
 
-def _attempt_changes(job: Job, attempt: Attempt) -> Iterator[Change]:
-    if attempt.started_at:
-        yield Change(attempt.started_at, "leased", f"Attempt {attempt.attempt} started", attempt.worker)
-    if attempt.finished_at and attempt.outcome != "running":
-        final = attempt is job.attempts[-1] and job.is_terminal
-        state = {"succeeded": "succeeded", "cancelled": "cancelled"}.get(
-            attempt.outcome, "dead" if final else "retry_wait"
-        )
-        if attempt.outcome == "released":
-            state = "ready"
-        yield Change(attempt.finished_at, state, f"Attempt {attempt.attempt} {attempt.outcome}", attempt_error(attempt))
+def _state_after(job: Job, attempt: Attempt, *, final: bool) -> str:
+    """What the job became when the attempt ended, as far as the outcome tells."""
+    if final:
+        return str(job.state)
+    return {"failed": "retry_wait", "crashed": "ready", "released": "ready", "cancelled": "cancelled"}.get(
+        attempt.outcome, outcome_state(attempt.outcome)
+    )
 
 
 def attempt_error(attempt: Attempt) -> str:
@@ -170,16 +166,3 @@ def same_error(job: Job) -> set[int]:
         if attempt_error(earlier) and attempt_error(earlier) == attempt_error(later):
             repeated.add(earlier.attempt)
     return repeated
-
-
-__all__ = [
-    "Change",
-    "Part",
-    "attempt_error",
-    "busy_words",
-    "changes",
-    "error_line",
-    "outcome_state",
-    "parts",
-    "same_error",
-]

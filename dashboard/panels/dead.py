@@ -36,6 +36,7 @@ class Dead(Jobs):
             reads.error_groups(filters.selection(overall.now), SAMPLE) if context["rows"] and not filters.cursor else []
         )
         return context | {
+            "tabs": None,
             "groups": groups,
             "sampled": sum(group.count for group in groups),
             "chips": [chip for chip in filters.chips if chip.word != "state"],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
+from django.urls import reverse
 
 from dashboard import actions, findings, reads
 from dashboard.filters import Filters
@@ -42,6 +43,7 @@ class Jobs(Panel):
         page = reads.jobs(filters.selection(overall.now), filters.cursor, filters.limit)
         return {
             "filters": filters,
+            "here": reverse(self.url_name) + (f"?{query}" if (query := request.GET.urlencode()) else ""),
             "rows": rows(request, page.items, overall),
             "older": filters.at(page.next_cursor) if page.next_cursor else "",
             "scanned": page.scanned,

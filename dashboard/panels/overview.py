@@ -62,7 +62,7 @@ def troubled_first(overall: Overall) -> list[dict[str, Any]]:
     return sorted(
         overall.pools,
         key=lambda pool: (
-            not (pool["ready"] and not pool["workers"]),
+            not findings.unserved(pool),
             not ((pool["oldest_ready_age_seconds"] or 0) > findings.LATE_SECONDS),
             not pool["paused"],
             pool["name"],

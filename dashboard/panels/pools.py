@@ -21,12 +21,8 @@ class Pools(Panel):
     badge = Badge("warning", "pools.unserved", "pools without a worker")
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
-        unserved = [pool["name"] for pool in overall.pools if pool["ready"] and not pool["workers"]]
-        return {
-            "pools": troubled_first(overall),
-            "sentence": _sentence(overall, unserved),
-            "need_types": findings.needs(overall),
-        }
+        unserved = [pool["name"] for pool in overall.pools if findings.unserved(pool)]
+        return {"pools": troubled_first(overall), "sentence": _sentence(overall, unserved), "unserved": unserved}
 
 
 def _sentence(overall: Overall, unserved: list[str]) -> str:

@@ -1,0 +1,67 @@
+"""People with each set of permissions, a shop full of jobs, and clients that are logged in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from tests.dashboard.seeding import Shop
+
+ROLES = {
+    "stranger": (),
+    "viewer": ("view_dashboard",),
+    "operator": ("view_dashboard", "operate"),
+    "administrator": ("view_dashboard", "operate", "administer"),
+}
+
+Login = Callable[[str], Client]
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture
+def user(db: None) -> Callable[[str], User]:
+    """``user("viewer")``: somebody with just the permissions of that role."""
+
+    def make(role: str) -> User:
+        person = User.objects.create_user(username=role, password=role)
+        wanted = Permission.objects.filter(content_type__app_label="jobs", codename__in=ROLES[role])
+        assert len(wanted) == len(ROLES[role])
+        person.user_permissions.set(wanted)
+        return person
+
+    return make
+
+
+@pytest.fixture
+def login(user: Callable[[str], User]) -> Login:
+    """``login("viewer")``: a browser of that person. CSRF is enforced as in life."""
+
+    def make(role: str) -> Client:
+        client = Client(enforce_csrf_checks=True, headers={"host": "localhost"})
+        if role != "anonymous":
+            client.force_login(User.objects.filter(username=role).first() or user(role))
+        return client
+
+    return make
+
+
+@pytest.fixture
+def viewer(login: Login) -> Client:
+    return login("viewer")
+
+
+@pytest.fixture
+def operator(login: Login) -> Client:
+    return login("operator")
+
+
+@pytest.fixture
+def administrator(login: Login) -> Client:
+    return login("administrator")

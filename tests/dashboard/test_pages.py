@@ -1,0 +1,384 @@
+"""The pages: what each says when there is nothing, when there is much, and when what is there is hostile."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+from django.test import Client
+from django.utils.html import escape
+
+from jobs.core.job import JobSpec, Unique
+from tests.dashboard.browsing import tags, text
+from tests.dashboard.seeding import Shop
+
+PAGES = ("/dashboard/", "/dashboard/jobs/", "/dashboard/dead/", "/dashboard/pools/", "/dashboard/workers/")
+STATES = ("scheduled", "ready", "leased", "retry_wait", "succeeded", "dead", "cancelled")
+
+
+def rows(response: object) -> list[str]:
+    """Ids of the jobs listed, in order."""
+    return [
+        str(attributes["data-key"]) for tag, attributes in tags(response) if tag == "tr" and attributes.get("data-key")
+    ]
+
+
+def link(response: object, **wanted: str | None) -> str:
+    """The address of the first link that has these attributes."""
+    for tag, attributes in tags(response):
+        if tag == "a" and all(attributes.get(name, "absent") == value for name, value in wanted.items()):
+            return str(attributes["href"])
+    raise AssertionError(f"no link with {wanted}")
+
+
+class TestOverview:
+    def test_with_nothing_in_it_it_says_so_and_needs_nobody(self, viewer: Client) -> None:
+        words = text(viewer.get("/dashboard/"))
+
+        assert "Nothing needs you" in words
+        assert "No job has been enqueued yet." in words
+        assert "No pool has been used yet." in words
+        assert "python manage.py runworkers" in words
+
+    def test_it_says_what_runs_what_waits_and_what_failed(self, viewer: Client, shop: Shop) -> None:
+        shop.worker()
+        shop.leased()
+        shop.many(3)
+        shop.dead()
+
+        assert "1 job runs, 3 wait, 1 is dead." in text(viewer.get("/dashboard/"))
+
+    def test_a_pool_with_ready_jobs_and_no_worker_is_a_finding_with_the_command(
+        self, viewer: Client, shop: Shop
+    ) -> None:
+        shop.ready(pool="reports")
+
+        page = viewer.get("/dashboard/")
+
+        assert re.search("One thing needs you .* Pool reports has 1 ready job and no worker", text(page))
+        assert "python manage.py runworkers --pool reports" in text(page)
+
+    def test_a_paused_pool_is_no_missing_worker(self, viewer: Client, shop: Shop) -> None:
+        shop.ready(pool="reports")
+        shop.engine.pools.pause("reports", by="ana", reason="disk move")
+
+        words = text(viewer.get("/dashboard/"))
+
+        assert "Nothing needs you" in words
+        assert "Paused by ana: disk move." in words
+
+    def test_the_dead_are_one_finding_that_names_the_commonest_error(self, viewer: Client, shop: Shop) -> None:
+        shop.worker()
+        for _ in range(2):
+            shop.dead(type="billing.charge")
+        shop.dead(type="email.send", error={"type": "TimeoutError", "message": "no answer"})
+
+        words = text(viewer.get("/dashboard/"))
+
+        assert "3 jobs died" in words
+        assert "2 are one error of billing.charge: Declined: insufficient funds" in words
+
+    def test_the_counters_add_up_to_the_jobs_there_are(self, viewer: Client, shop: Shop) -> None:
+        for state in STATES:
+            shop.in_state(state)
+
+        figures = viewer.get("/dashboard/snapshot/").json()["figures"]
+
+        assert sum(int(count) for key, count in figures.items() if key.startswith("states.")) == len(STATES)
+
+    def test_the_title_and_the_favicon_show_failures(self, viewer: Client, shop: Shop) -> None:
+        calm = viewer.get("/dashboard/").content.decode()
+        shop.dead()
+        bad = viewer.get("/dashboard/").content.decode()
+
+        assert "<title>Overview, Mainspring</title>" in calm
+        assert "<title>1 needs you, 1 dead: Overview, Mainspring</title>" in bad
+        assert 'id="favicon" href="/static/dashboard/favicon-dead.svg"' in bad
+
+
+class TestJobs:
+    def test_never_used_and_nothing_matches_are_two_different_texts(self, viewer: Client, shop: Shop) -> None:
+        assert "No job has been enqueued yet." in text(viewer.get("/dashboard/jobs/"))
+        shop.ready()
+
+        filtered = text(viewer.get("/dashboard/jobs/?pool=billing&state=dead"))
+
+        assert "No job matches 2 filters." in filtered
+        assert "Narrowed to state dead, pool billing." in filtered
+        assert "Clear all filters" in filtered
+
+    @pytest.mark.parametrize("state", STATES)
+    def test_it_lists_by_state(self, state: str, viewer: Client, shop: Shop) -> None:
+        made = {name: shop.in_state(name) for name in STATES}
+
+        assert rows(viewer.get(f"/dashboard/jobs/?state={state}")) == [made[state]]
+
+    def test_it_filters_by_pool_type_tag_text_and_time_together(self, viewer: Client, shop: Shop) -> None:
+        wanted = shop.dead(pool="billing", type="billing.charge", tags=("eu",))
+        shop.dead(pool="billing", type="billing.charge", tags=("us",))
+        shop.dead(pool="billing", type="billing.refund", tags=("eu",))
+        shop.dead(type="billing.charge", tags=("eu",))
+
+        page = viewer.get("/dashboard/jobs/?pool=billing&type=billing.charge&tag=eu&search=INSUFFICIENT&since=5m")
+
+        assert rows(page) == [wanted]
+
+    def test_each_filter_is_a_chip_whose_link_removes_just_it(self, viewer: Client) -> None:
+        page = viewer.get("/dashboard/jobs/?state=dead&state=ready&pool=billing&tag=eu")
+
+        chips = [
+            str(attributes["href"])
+            for tag, attributes in tags(page)
+            if tag == "a" and attributes.get("class") == "chip"
+        ]
+        left = [parse_qs(urlsplit(chip).query) for chip in chips]
+        assert left == [
+            {"state": ["ready"], "pool": ["billing"], "tag": ["eu"]},
+            {"state": ["dead"], "pool": ["billing"], "tag": ["eu"]},
+            {"state": ["dead", "ready"], "tag": ["eu"]},
+            {"state": ["dead", "ready"], "pool": ["billing"]},
+        ]
+
+    def test_pages_by_cursor_show_every_job_once_while_new_ones_arrive(self, viewer: Client, shop: Shop) -> None:
+        made = [shop.dead() for _ in range(5)]
+
+        first = viewer.get("/dashboard/jobs/?state=dead&limit=2")
+        shop.dead()
+        second = viewer.get(link(first, rel="next"))
+        third = viewer.get(link(second, rel="next"))
+
+        assert rows(first) + rows(second) + rows(third) == list(reversed(made))
+
+    def test_a_cursor_that_is_not_ours_is_explained(self, viewer: Client, shop: Shop) -> None:
+        shop.ready()
+
+        page = viewer.get("/dashboard/jobs/?cursor=%00nonsense")
+
+        assert page.status_code == 200
+        assert "This cursor is not one of ours." in text(page)
+
+    def test_an_unknown_state_is_explained_with_the_nearest(self, viewer: Client) -> None:
+        assert "“deed” is no state. Did you mean dead?" in text(viewer.get("/dashboard/jobs/?state=deed"))
+
+    def test_a_row_says_its_call_and_why_it_waits(self, viewer: Client, shop: Shop) -> None:
+        shop.ready(pool="reports", payload={"day": "2026-01-01", "rows": 7})
+
+        words = text(viewer.get("/dashboard/jobs/"))
+
+        assert 'email.send day="2026-01-01", rows=7' in words
+        assert "No worker serves pool reports." in words
+
+
+class TestSearch:
+    @pytest.mark.parametrize("state", STATES)
+    def test_a_whole_id_opens_the_job_in_any_state(self, state: str, viewer: Client, shop: Shop) -> None:
+        job_id = shop.in_state(state)
+
+        assert viewer.get("/dashboard/find/", {"q": f" {job_id} "})["Location"] == f"/dashboard/jobs/{job_id}/"
+
+    def test_words_become_filters_and_the_rest_is_searched(self, viewer: Client) -> None:
+        response = viewer.get("/dashboard/find/", {"q": 'state:running pool:billing tag:"a b" insufficient funds'})
+
+        wanted = "state=leased&pool=billing&tag=a+b&search=insufficient+funds"
+        assert response["Location"] == f"/dashboard/jobs/?{wanted}"
+
+    def test_nothing_leads_to_the_list(self, viewer: Client) -> None:
+        assert viewer.get("/dashboard/find/")["Location"] == "/dashboard/jobs/"
+
+
+class TestJob:
+    @pytest.mark.parametrize(
+        ("state", "says"),
+        [
+            ("scheduled", "Starts in 59 min."),
+            ("ready", "No worker serves pool default."),
+            ("leased", "Running for 0 s."),
+            ("retry_wait", "Attempt 1 failed. Declined: insufficient funds."),
+            ("succeeded", "Succeeded in"),
+            ("dead", "Gave up after 1 attempt in"),
+            ("cancelled", "Cancelled."),
+        ],
+    )
+    def test_it_says_what_happened(self, state: str, says: str, viewer: Client, shop: Shop) -> None:
+        job_id = shop.in_state(state)
+
+        assert says in text(viewer.get(f"/dashboard/jobs/{job_id}/"))
+
+    def test_it_shows_attempts_with_folded_tracebacks_payload_and_result(self, viewer: Client, shop: Shop) -> None:
+        job_id = shop.retry_wait(payload={"invoice": {"lines": [1, 2]}})
+        shop.engine.jobs.run_now(job_id)
+        shop.fail(job_id, "dead")
+
+        words = text(viewer.get(f"/dashboard/jobs/{job_id}/"))
+
+        assert re.search(r"Attempt 2 Declined: insufficient funds .* Attempt 1 same error", words)
+        assert words.count('File "/srv/shop/billing.py", line 88, in settle') == 2
+        assert '"invoice": 1 key "lines": 2 items 0: 1 1: 2' in words
+
+    def test_a_resubmitted_job_keeps_what_happened_before(self, viewer: Client, shop: Shop) -> None:
+        job_id = shop.dead()
+        shop.engine.jobs.resubmit(job_id)
+
+        words = text(viewer.get(f"/dashboard/jobs/{job_id}/"))
+
+        assert "Resubmitted 1 time" in words
+        assert "Attempt 1 failed" in words
+
+    def test_progress_is_shown_with_its_message(self, viewer: Client, shop: Shop) -> None:
+        shop.ready()
+        route = shop.engine.topology.partitions("default")[0]
+        held = shop.engine.leases.lease(route, worker="w", token="t" * 22, limit=1, lease_ms=60_000).jobs[0]
+        shop.engine.leases.start(route, [(held.id, held.token, held.leased_at)])
+        shop.engine.leases.progress(held, 3, 12, "page three")
+
+        assert "3 of 12: page three" in text(viewer.get(f"/dashboard/jobs/{held.id}/"))
+
+    def test_one_that_is_not_there_is_404_in_words(self, viewer: Client) -> None:
+        page = viewer.get("/dashboard/jobs/01gone-default.1.0/")
+
+        assert page.status_code == 404
+        assert "There is no such job" in text(page)
+
+    @pytest.mark.parametrize(
+        "job_id", ["order/42", "a b", "..", ".", "a/../b", "50%", "ümläut", "a?b#c&d=e", "x/", "//", "{}'\""]
+    )
+    def test_callers_ids_of_any_shape_have_a_page_that_links_reach(
+        self, job_id: str, viewer: Client, shop: Shop
+    ) -> None:
+        shop.engine.jobs.enqueue(JobSpec(type="order.ship", id=job_id), [b"{}"])
+
+        address = link(viewer.get("/dashboard/jobs/"), **{"data-open": None})
+        parts = urlsplit(address)
+
+        assert not {".", "..", ""} & set(parts.path.strip("/").split("/"))
+        assert f"<code>{escaped(job_id)}</code>" in viewer.get(address).content.decode()
+
+    def test_a_deep_and_wide_payload_is_cut_and_says_so(self, viewer: Client, shop: Shop) -> None:
+        deep: object = "bottom"
+        for _ in range(200):
+            deep = {"down": deep}
+        job_id = shop.ready(payload={"deep": deep, "wide": list(range(5_000)), "long": "x" * 50_000})
+
+        page = viewer.get(f"/dashboard/jobs/{job_id}/")
+
+        words = text(page)
+        assert "too deep to show" in words
+        assert "more, not shown" in words
+        assert len(page.content) < 150_000
+        whole = viewer.get("/dashboard/raw/", {"id": job_id, "part": "payload"})
+        assert whole["Content-Disposition"] == 'attachment; filename="payload.json"'
+        assert whole.json()["long"] == "x" * 50_000
+
+
+def escaped(words: str) -> str:
+    return escape(words)
+
+
+class TestPoolsAndWorkers:
+    def test_a_worker_is_shown_with_its_slots_and_its_jobs(self, viewer: Client, shop: Shop) -> None:
+        job_id = shop.leased()
+        shop.worker(current=[{"id": job_id, "type": "email.send", "started_at": None}])
+
+        page = viewer.get("/dashboard/workers/")
+
+        assert "1 worker on 1 host, all of them heard from." in text(page)
+        assert "serves default (10)" in text(page)
+        assert f"/dashboard/jobs/{job_id}/" in page.content.decode()
+
+    def test_a_worker_that_takes_no_jobs_says_why(self, viewer: Client, shop: Shop) -> None:
+        shop.worker(state="not consuming: the store does not answer")
+
+        assert "not consuming: the store does not answer" in text(viewer.get("/dashboard/workers/"))
+
+    def test_every_pool_is_listed_with_its_figures(self, viewer: Client, shop: Shop) -> None:
+        shop.many(2, pool="billing")
+        shop.scheduled(pool="media")
+
+        words = text(viewer.get("/dashboard/pools/"))
+
+        assert "No worker serves billing, where jobs are ready." in words
+        assert "media" in words
+
+
+MARK = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"{{7*7}}{% now %}"
+
+
+@pytest.fixture
+def hostile(shop: Shop) -> list[str]:
+    """Jobs and a worker with the mark in every field that takes text."""
+    common = {
+        "type": MARK,
+        "tags": (MARK,),
+        "meta": {MARK: MARK},
+        "payload": {MARK: MARK, "nested": [{MARK: [MARK]}]},
+        "schedule": MARK,
+        "fire_time_ms": 1_700_000_000_000,
+        "workflow_run": MARK,
+        "node": MARK,
+        "concurrency_key": MARK,
+        "rate_key": MARK,
+    }
+    error = {"type": MARK, "message": MARK, "traceback": MARK}
+    shop.worker(hostname=MARK, state=MARK, version=MARK, current=[{"id": MARK, "type": MARK, "started_at": None}])
+    shop.engine.jobs.enqueue(JobSpec(type=MARK, id=MARK, unique=Unique(key=MARK)), [b"{}"])
+    made = [shop.dead(error=error, **common), shop.retry_wait(error=error, **common)]
+    made += [shop.succeeded(result={MARK: MARK}, **common), shop.leased(worker=MARK, pool="busy", **common)]
+    shop.engine.pools.pause("busy", by=MARK, reason=MARK)
+    return [*made, MARK]
+
+
+def test_markup_in_any_field_is_shown_as_text(viewer: Client, hostile: list[str]) -> None:
+    addresses = [*PAGES, "/dashboard/jobs/?state=dead", *(f"/dashboard/job/?id={quoted(job_id)}" for job_id in hostile)]
+    for address in addresses:
+        page = viewer.get(address)
+
+        assert page.status_code == 200, address
+        body = page.content.decode()
+        assert "<script>alert" not in body, address
+        assert "<img" not in body, address
+        assert all(not name.startswith("on") for _, attributes in tags(page) for name in attributes), address
+        assert "49" not in body.partition("{{7*7}}")[2][:20]
+    assert MARK in text(viewer.get(f"/dashboard/jobs/{hostile[0]}/"))
+
+
+def quoted(words: str) -> str:
+    return quote(words, safe="")
+
+
+@pytest.mark.parametrize("word", ["state", "pool", "type", "tag", "search", "since", "limit", "cursor"])
+def test_markup_in_the_query_is_shown_as_text(word: str, viewer: Client, shop: Shop) -> None:
+    shop.ready()
+    for path in ("/dashboard/jobs/", "/dashboard/dead/", "/dashboard/fragments/jobs/"):
+        page = viewer.get(path, {word: MARK})
+
+        assert page.status_code in (200, 400), (path, word)
+        assert "<script>alert" not in page.content.decode()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_page_carries_script_or_style_or_a_foreign_address_of_its_own(
+    path: str, administrator: Client, shop: Shop
+) -> None:
+    shop.dead()
+    for tag, attributes in tags(administrator.get(path)):
+        assert tag != "style"
+        assert "style" not in attributes
+        assert tag != "script" or str(attributes["src"]).startswith("/static/")
+        for name in ("href", "src", "action", "formaction"):
+            assert str(attributes.get(name) or "/")[0] in "/#", attributes
+
+
+def test_every_answer_carries_the_headers_that_keep_others_out(client: Client, viewer: Client) -> None:
+    for response in (
+        viewer.get("/dashboard/"),
+        client.get("/accounts/login/", headers={"host": "localhost"}),
+        viewer.get("/no"),
+    ):
+        policy = response["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert response["X-Content-Type-Options"] == "nosniff"
+        assert response["Cache-Control"]
+        assert response["Referrer-Policy"] == "same-origin"
