@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.hosts import ROOT, Host, Journal, StartHost
+from tests.acceptance.hosts import ROOT, Host, Journal, Manage, StartHost
 
 HANDLERS = "tests.acceptance.handlers"
 
@@ -33,31 +33,44 @@ def server_url(valkey_url: str) -> str:
 
 
 @pytest.fixture
-def start_host(server_url: str, namespace: str, database_url: str, tmp_path: Path) -> Iterator[StartHost]:
+def environment(server_url: str, namespace: str, database_url: str, tmp_path: Path) -> dict[str, str]:
+    """What ``manage.py`` must find around it to belong to this test."""
+    return {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "scheduler_project.settings",
+        "SCHEDULER_REDIS_URL": server_url,
+        "SCHEDULER_NAMESPACE": namespace,
+        "SCHEDULER_APPS": HANDLERS,
+        "SCHEDULER_VAR_DIR": str(tmp_path / "var"),
+        "DATABASE_URL": database_url,
+    }
+
+
+@pytest.fixture
+def start_host(environment: dict[str, str], tmp_path: Path) -> Iterator[StartHost]:
     """``start_host("--burst", …, NAME="value")``: arguments of ``runworkers`` and additions to its environment."""
     hosts: list[Host] = []
 
-    def start(*arguments: str, **environment: str) -> Host:
-        host = Host(
-            *arguments,
-            environment={
-                "DJANGO_SETTINGS_MODULE": "scheduler_project.settings",
-                "SCHEDULER_REDIS_URL": server_url,
-                "SCHEDULER_NAMESPACE": namespace,
-                "SCHEDULER_APPS": HANDLERS,
-                "SCHEDULER_VAR_DIR": str(tmp_path / "var"),
-                "DATABASE_URL": database_url,
-                **environment,
-            },
-            log=tmp_path / f"host-{len(hosts)}.log",
-        )
-        hosts.append(host)
-        return host
+    def start(*arguments: str, **additions: str) -> Host:
+        log = tmp_path / f"host-{len(hosts)}.log"
+        hosts.append(Host(*arguments, environment={**environment, **additions}, log=log))
+        return hosts[-1]
 
     yield start
     for host in hosts:
         host.end()
         print(f"--- {host.arguments}\n{host.log}")  # shown when the test fails
+
+
+@pytest.fixture
+def manage(environment: dict[str, str]) -> Manage:
+    """``manage("pools", "list")``: another command, run to its end; what it prints."""
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
+
+    return run
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ class Host:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "runworkers", *arguments],
                 cwd=ROOT,
-                env={**os.environ, **environment},
+                env=environment,
                 stdout=sink,
                 stderr=sink,
                 start_new_session=True,
@@ -119,6 +119,7 @@ class Journal:
 
 
 StartHost = Callable[..., Host]
+Manage = Callable[..., str]
 
 
 def children_of(pid: int) -> list[int]:

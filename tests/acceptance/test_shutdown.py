@@ -1,0 +1,173 @@
+"""The ways in which a host or one of its workers ends on purpose."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from jobs.api import get_job
+from jobs.core.states import JobState
+from jobs.engine import get_engine
+from tests.acceptance.handlers import jobs as handlers
+from tests.acceptance.hosts import Journal, StartHost, is_alive
+from tests.support.wait import eventually
+
+pytestmark = pytest.mark.acceptance
+
+
+def test_sigterm_finishes_what_runs_hands_back_what_has_not_started_and_leaves_no_trace(
+    start_host: StartHost, journal: Journal
+) -> None:
+    host = start_host("--concurrency", "1").consuming()
+    handlers.nothing.enqueue_many([{}] * 50)  # short ones first: the worker learns to hold some ready
+    running = handlers.sleep.enqueue(seconds=1.0, path=journal.path)
+    waiting = handlers.note.enqueue_many([{"path": journal.path}] * 20)
+    eventually(lambda: journal.count("began", running.id), within=10)
+    pids = host.tree
+
+    host.signal(signal.SIGTERM)
+
+    assert host.wait() == 0
+    assert not any(map(is_alive, pids))
+    assert get_job(running.id).state == JobState.SUCCEEDED
+    for job in waiting:
+        found = get_job(job.id)
+        assert (found.state, found.attempt) == (JobState.READY, 0)
+    assert get_engine().workers.all() == []
+
+
+def test_what_still_runs_when_the_grace_is_over_goes_back_charged_and_the_exit_code_says_so(
+    start_host: StartHost, journal: Journal
+) -> None:
+    host = start_host("--grace", "0.3").consuming()
+    stubborn = handlers.sleep.enqueue(seconds=20, path=journal.path)
+    polite = handlers.heed.enqueue(path=journal.path)
+    eventually(lambda: journal.count("began") == 2)
+
+    host.signal(signal.SIGTERM)
+
+    assert host.wait(10) == 1
+    for job in (stubborn, polite):
+        found = get_job(job.id)
+        assert (found.state, found.attempt, found.crashes) == (JobState.READY, 1, 0)
+
+
+def test_a_second_signal_hands_back_at_once(start_host: StartHost, journal: Journal) -> None:
+    host = start_host("--grace", "60").consuming()
+    job = handlers.sleep.enqueue(seconds=20, path=journal.path)
+    eventually(lambda: journal.count("began", job.id))
+
+    host.signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert host.process.poll() is None
+    host.signal(signal.SIGINT)
+
+    assert host.wait(5) == 1
+    assert get_job(job.id).state == JobState.READY
+
+
+def test_ctrl_c_reaches_the_whole_group_and_is_a_graceful_end(start_host: StartHost, journal: Journal) -> None:
+    host = start_host().consuming()
+    job = handlers.sleep.enqueue(seconds=0.7, path=journal.path)
+    eventually(lambda: journal.count("began", job.id))
+
+    os.killpg(host.pid, signal.SIGINT)
+
+    assert host.wait() == 0
+    assert get_job(job.id).state == JobState.SUCCEEDED
+
+
+def test_a_worker_that_is_sent_sigterm_finishes_its_job_and_is_replaced(
+    start_host: StartHost, journal: Journal
+) -> None:
+    host = start_host().consuming()
+    job = handlers.sleep.enqueue(seconds=0.7, path=journal.path)
+    eventually(lambda: journal.count("began", job.id))
+    (old,) = host.workers
+
+    os.kill(old, signal.SIGTERM)
+
+    eventually(lambda: old not in host.workers and len(host.workers) == 1)
+    found = get_job(job.id)
+    assert (found.state, found.attempt) == (JobState.SUCCEEDED, 1)
+
+
+@pytest.mark.parametrize("command", ["drain", "stop"])
+def test_a_host_can_be_told_from_afar_to_end(start_host: StartHost, journal: Journal, command: str) -> None:
+    host = start_host().consuming()
+    job = handlers.sleep.enqueue(seconds=1.0, path=journal.path)
+    eventually(lambda: journal.count("began", job.id))
+
+    get_engine().workers.command(host.registered.id, command)
+
+    assert host.wait(15) == 0
+    assert get_job(job.id).state == JobState.SUCCEEDED
+
+
+def test_one_worker_can_be_drained_and_is_not_replaced(start_host: StartHost) -> None:
+    host = start_host("--processes", "2").consuming()
+    workers = eventually(lambda: len(found := [w for w in get_engine().workers.all() if not w.is_host]) == 2 and found)
+
+    get_engine().workers.command(workers[0].id, "drain")
+    eventually(lambda: host.workers == [workers[1].pid], within=10)
+    get_engine().workers.command(workers[1].id, "drain")
+
+    assert host.wait(15) == 0
+
+
+def test_burst_runs_what_is_ready_due_or_comes_back_and_leaves_what_is_for_later(start_host: StartHost) -> None:
+    ready = handlers.echo.enqueue_many([{"value": n} for n in range(500)])
+    due_soon = handlers.echo.using(delay=0.01).enqueue(value="due")
+    later = handlers.echo.using(delay=3600).enqueue(value="later")
+
+    assert start_host("--burst", "--processes", "2").wait(40) == 0
+
+    assert {get_job(job.id).state for job in ready} == {JobState.SUCCEEDED}
+    assert get_job(due_soon.id).state == JobState.SUCCEEDED
+    assert get_job(later.id).state == JobState.SCHEDULED
+
+
+def test_burst_serves_the_named_pools_only(start_host: StartHost) -> None:
+    mine = handlers.echo.using(pool="mine").enqueue(value=1)
+    others = handlers.echo.using(pool="others").enqueue(value=1)
+
+    assert start_host("--burst", "--pool", "mine").wait(40) == 0
+
+    assert get_job(mine.id).state == JobState.SUCCEEDED
+    assert get_job(others.id).state == JobState.READY
+
+
+def test_max_jobs_replaces_the_process_between_jobs_and_charges_nobody(start_host: StartHost, journal: Journal) -> None:
+    jobs = handlers.note.enqueue_many([{"path": journal.path}] * 60)
+
+    assert start_host("--burst", "--max-jobs", "20").wait(60) == 0
+
+    assert journal.counts("ran") == {job.id: 1 for job in jobs}
+    assert len({pid for _, _, pid in journal.lines()}) >= 3
+    assert {get_job(job.id).attempt for job in jobs} == {1}
+
+
+def test_max_rss_replaces_a_process_that_has_grown(start_host: StartHost) -> None:
+    host = start_host("--max-rss", "180").consuming()
+    (small,) = host.workers
+
+    job = handlers.swell.enqueue(megabytes=200)
+
+    eventually(lambda: host.workers and small not in host.workers, within=10)
+    found = get_job(job.id)
+    assert (found.state, found.crashes) == (JobState.SUCCEEDED, 0)
+
+
+def test_max_in_flight_bounds_what_one_process_holds(start_host: StartHost, journal: Journal) -> None:
+    jobs = handlers.sleep.enqueue_many([{"seconds": 0.3, "path": journal.path}] * 8)
+    start_host("--burst", "--max-in-flight", "2").wait(40)
+
+    running = most = 0
+    for word, _, _ in journal.lines():
+        running += {"began": 1, "ended": -1}[word]
+        most = max(most, running)
+    assert most == 2
+    assert journal.count("ended") == len(jobs)
