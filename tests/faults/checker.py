@@ -553,12 +553,26 @@ def _recoveries(histories: Histories) -> int:
 
 def _refusals(histories: Histories) -> int:
     """Messages of stale leases that were turned away."""
-    return sum(
+    endings = sum(
         _answer_for(action, job) == "lost"
         for name in sorted(ENDINGS)
         for action in histories.by_name[name]
         for job in action.invoke.facts.get("tokens", ())
     )
+    sent = {
+        (job, token)
+        for name in sorted(ENDINGS)
+        for action in histories.by_name[name]
+        for job, token in action.invoke.facts.get("tokens", {}).items()
+    }
+    renewals = {
+        (job, token)
+        for action in histories.by_name["renew"]
+        if action.outcome
+        for job, token in action.invoke.facts.get("leases", ())
+        if job in action.outcome.facts.get("lost", ()) and (job, token) not in sent
+    }
+    return endings + len(renewals)
 
 
 def _wanted_runs(histories: Histories, job: str) -> int:

@@ -23,6 +23,7 @@ class Weather:
     lose_reply: float = 0.0  # carry the request out, then close instead of answering
     lose_request: float = 0.0  # close instead of passing the request on
     repeat: float = 0.0  # pass the request on twice, on another connection the second time
+    repeatable: tuple[bytes, ...] = (b"",)  # … but only requests in which one of these occurs
     cut_reply: float = 0.0  # close in the middle of the reply
     delay_seconds: float = 0.0
     blackhole: bool = False  # accept, pass nothing on, answer nothing
@@ -111,7 +112,8 @@ class Proxy:
                 continue
             if self._happens(weather.lose_request, "lose request"):
                 return
-            if self._happens(weather.repeat, "repeat"):
+            can_repeat = any(part in requests for part in weather.repeatable)
+            if can_repeat and self._happens(weather.repeat, "repeat"):
                 self._send_apart(requests)
             if self._happens(weather.lose_reply, "lose reply"):
                 doom.loses_reply = True

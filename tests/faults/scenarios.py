@@ -1,0 +1,221 @@
+"""The fault runs, each in a short and a long form. A scenario puts on a stage, does harm, heals, and returns the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.engine import new_token
+from jobs.store.scripts import script
+from tests.faults import nemesis
+from tests.faults.checker import Expectations, Report, Violation
+from tests.faults.nemesis import Nemesis
+from tests.faults.proxy import CLEAR, Weather
+from tests.faults.stage import SLOTS, Stage, stage
+from tests.faults.workload.jobs import POOL
+
+WORKER_VERBS = ("job_lease", "job_start", "job_renew", "job_complete", "job_fail", "job_release", "job_recover")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much of everything. ``long`` is what a release is judged by; ``short`` what every run of the tests can afford."""
+
+    name: str
+    jobs: int
+    seconds: float  # how long the harm goes on, at least
+    server_kills: int
+    herd: int = 20_000
+    poison_neighbours: int = 300
+
+
+SHORT = Profile("short", jobs=1_500, seconds=10, server_kills=1)
+LONG = Profile("long", jobs=10_000, seconds=60, server_kills=5, poison_neighbours=1_000)
+PROFILES = {profile.name: profile for profile in (SHORT, LONG)}
+
+Scenario = Callable[[Path, Profile], Report]
+
+
+def kills(folder: Path, profile: Profile) -> Report:
+    """A host of three is killed every two seconds, and the server again and again; everything is asked for meanwhile."""
+    with stage(folder) as run:
+        _start_hosts(run, 3)
+        rate = profile.jobs / 2 / profile.seconds
+        for seed in range(2):
+            run.start_producer(profile.jobs // 2, rate=rate, seed=seed)
+        run.wait_for_claims()
+        every = profile.seconds / (profile.server_kills + 0.5)
+        with (
+            Nemesis(run, {"kill host": (2.0, nemesis.kill_host), "kill child": (3.1, nemesis.kill_child)}),
+            Nemesis(run, {"kill server": (every, nemesis.kill_server)}, at_most=profile.server_kills),
+        ):
+            run.wait_for_producers(within=profile.seconds * 4 + 60)
+        run.wait_until_drained()
+        return run.judge(
+            Expectations(
+                faults=("kill host", "kill child", "kill server"), recoveries=1, refusals=0, slots={POOL: SLOTS}
+            )
+        )
+
+
+def frozen_worker(folder: Path, profile: Profile) -> Report:
+    """A host is stopped for three leases and woken: what it held runs elsewhere, it changes nothing, and it goes on."""
+    with stage(folder, lease_seconds=1.0) as run:
+        _start_hosts(run, 2)
+        rate = 40.0
+        run.start_producer(int(rate * max(10, profile.seconds / 2)), mix="work", rate=rate)
+        run.wait_for_claims()
+        with Nemesis(run, {"freeze host": (0.5, nemesis.freeze_host(leases=3.0))}):
+            run.wait_for_producers()
+        run.wait_until_drained()
+        # It goes on: the other host ends, and what comes now is for the one that was frozen.
+        run.hosts.pop(0).stop()
+        run.enqueue("fault.nothing", [{"key": f"after:{number}"} for number in range(20)])
+        run.wait_until_drained()
+        return run.judge(Expectations(faults=("freeze host",), recoveries=1, refusals=1, slots={POOL: SLOTS}))
+
+
+def held_interpreter(folder: Path, profile: Profile) -> Report:
+    """A job holds the interpreter's lock for three leases: it keeps its lease and runs once."""
+    with stage(folder, lease_seconds=1.0) as run:
+        _start_hosts(run, 2)
+        (greedy,) = run.enqueue("fault.greedy", [{"key": "greedy", "seconds": 3.5}])
+        run.enqueue("fault.nothing", [{"key": f"neighbour:{number}"} for number in range(50)])
+        run.wait_until_drained()
+        report = run.judge(Expectations(slots={POOL: SLOTS}))
+        if greedy in report.duplicates:
+            report.violations.append(Violation("K6", greedy, f"ran {1 + report.duplicates[greedy]} times"))
+        return report
+
+
+def poison(folder: Path, profile: Profile) -> Report:
+    """One job kills its worker each time: it ends in the DLQ with the signal named, and all others finish."""
+    with stage(folder) as run:
+        run.start_host(processes=2)
+        others = [{"key": f"good:{number}"} for number in range(profile.poison_neighbours)]
+        run.enqueue("fault.nothing", others[::2])
+        (pill,) = run.enqueue("fault.poison", [{"key": "poison"}])
+        run.enqueue("fault.nothing", others[1::2])
+        run.wait_until_drained()
+        job = run.engine.jobs.get(pill)
+        report = run.judge(Expectations(recoveries=1, slots={POOL: SLOTS}))
+        if job.state != "dead" or job.crashes != 3:
+            report.violations.append(Violation("K7", pill, f"is {job.state} after {job.crashes} crashes"))
+        if "SIGKILL" not in str(job.error):
+            report.violations.append(Violation("K15", pill, f"does not name the signal: {job.error}"))
+        if report.numbers["ended succeeded"] != len(others):
+            report.violations.append(Violation("K1", "neighbours", f"not all finished: {report.numbers}"))
+        return report
+
+
+def herd(folder: Path, profile: Profile) -> Report:
+    """Thousands of jobs due in one millisecond, and as many orphaned leases: all run, no script takes long."""
+    with stage(folder, lease_seconds=1.0) as run:
+        route = run.engine.topology.route_for(POOL)
+        run.enqueue("fault.nothing", [{"key": f"orphan:{number}"} for number in range(profile.herd)])
+        for _ in range(0, profile.herd, 1000):
+            run.engine.leases.lease(route, worker="ghost", token=new_token(), limit=1000, lease_ms=500)
+        due_ms = run.engine.jobs.server_now_ms() + 3000
+        run.enqueue(
+            "fault.nothing", [{"key": f"due:{number}"} for number in range(profile.herd)], run_at_ms=due_ms
+        )
+        _start_hosts(run, 2)
+        run.wait_until_drained(within=120)
+        return run.judge(Expectations(slots={POOL: SLOTS}), every_way=False)
+
+
+def lost_scripts(folder: Path, profile: Profile) -> Report:
+    """SCRIPT FLUSH every 100 ms under load: nobody sees an error."""
+    with stage(folder) as run:
+        _start_hosts(run, 2)
+        run.start_producer(profile.jobs // 2, rate=profile.jobs / 2 / profile.seconds)
+        run.wait_for_claims()
+        with Nemesis(run, {"flush scripts": (0.1, nemesis.flush_scripts)}):
+            run.wait_for_producers()
+        run.wait_until_drained()
+        report = run.judge(Expectations(faults=("flush scripts",), slots={POOL: SLOTS}))
+        for host in run.hosts:
+            if "NOSCRIPT" in (log := (folder / f"{host.name}.log").read_text()):
+                report.violations.append(Violation("H14", host.name, log[-500:]))
+        if unknown := report.numbers["enqueues unknown"]:
+            report.violations.append(Violation("H14", "producer", f"{unknown:.0f} enqueues failed"))
+        return report
+
+
+def bad_weather(folder: Path, profile: Profile) -> Report:
+    """Requests and replies are lost, cut and repeated between everybody and the server."""
+    repeatable = tuple(script(name).sha.encode() for name in WORKER_VERBS)
+    weather = Weather(lose_reply=0.01, lose_request=0.01, cut_reply=0.01, repeat=0.02, repeatable=repeatable)
+    with stage(folder, through_proxy=True) as run:
+        _start_hosts(run, 2)
+        run.start_producer(profile.jobs // 2, rate=profile.jobs / 2 / profile.seconds)
+        run.wait_for_claims()
+        with run.history.fault("bad weather") as proof:
+            run.proxy.weather = weather
+            with Nemesis(run, {"drop connections": (1.5, nemesis.drop_connections)}):
+                run.wait_for_producers()
+            run.proxy.weather = CLEAR
+            proof.update(run.proxy.taken)
+        run.wait_until_drained()
+        return run.judge(Expectations(faults=("bad weather", "drop connections"), slots={POOL: SLOTS}))
+
+
+def silent_server(folder: Path, profile: Profile) -> Report:
+    """The server stands still, connected and silent, for longer than a lease; then it goes on as if nothing had been."""
+    with stage(folder, lease_seconds=1.0) as run:
+        _start_hosts(run, 2)
+        run.start_producer(int(profile.seconds * 20), mix="work", rate=20)
+        run.wait_for_claims()
+        with Nemesis(run, {"freeze server": (2.0, nemesis.freeze_server(1.5))}):
+            run.wait_for_producers()
+        run.wait_until_drained()
+        return run.judge(Expectations(faults=("freeze server",), slots={POOL: SLOTS}))
+
+
+def pauses(folder: Path, profile: Profile) -> Report:
+    """The pool is paused and resumed under load, while hosts die and leases run out: nothing is leased in a pause."""
+    with stage(folder, lease_seconds=1.0) as run:
+        _start_hosts(run, 2)
+        run.start_producer(profile.jobs // 2, mix="work", rate=profile.jobs / 2 / profile.seconds)
+        run.wait_for_claims()
+        with Nemesis(run, {"kill host": (3.0, nemesis.kill_host)}):
+            while any(producer.poll() is None for producer in run.producers):
+                _pause(run)
+        run.wait_for_producers()
+        run.wait_until_drained()
+        return run.judge(Expectations(faults=("kill host",), slots={POOL: SLOTS}))
+
+
+SCENARIOS: dict[str, Scenario] = {
+    scenario.__name__: scenario
+    for scenario in (
+        kills,
+        frozen_worker,
+        held_interpreter,
+        poison,
+        herd,
+        lost_scripts,
+        bad_weather,
+        silent_server,
+        pauses,
+    )
+}
+
+
+def _start_hosts(run: Stage, count: int) -> None:
+    for _ in range(count):
+        run.start_host()
+
+
+def _pause(run: Stage) -> None:
+    """Paused for a second and a half, open for half a second."""
+    for verb, seconds in (("pause", 1.5), ("resume", 0.5)):
+        op = run.history.write(verb, "invoke", pool=POOL)
+        if verb == "pause":
+            run.engine.pools.pause(POOL, by="nemesis")
+        else:
+            run.engine.pools.resume(POOL)
+        run.history.write(verb, "ok", op, pool=POOL)
+        time.sleep(seconds)
