@@ -120,7 +120,7 @@ def post(url: str, body: bytes, *, event: str, delivery: str) -> Answer:
         sock.settimeout(_left(deadline))
         response = connection.getresponse()
         answer = b""
-        while len(answer) < LARGEST_ANSWER:
+        while len(answer) < LARGEST_ANSWER and not response.isclosed():  # which closes the socket too
             sock.settimeout(_left(deadline))
             chunk = response.read1(LARGEST_ANSWER - len(answer))
             if not chunk:

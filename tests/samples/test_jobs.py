@@ -11,6 +11,7 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import django
 import pytest
 from django.core import mail
 from PIL import Image
@@ -51,8 +52,12 @@ def test_a_mail_is_sent_under_the_jobs_own_id() -> None:
 
 
 def test_in_development_a_mail_is_a_file(settings: DjangoSettings, samples_dir: Path) -> None:
-    settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-    settings.EMAIL_FILE_PATH = samples_dir / "mail"
+    backend = "django.core.mail.backends.filebased.EmailBackend"
+    if django.VERSION >= (6, 1):
+        settings.MAILERS = {"default": {"BACKEND": backend, "OPTIONS": {"file_path": samples_dir / "mail"}}}
+    else:
+        settings.EMAIL_BACKEND = backend
+        settings.EMAIL_FILE_PATH = samples_dir / "mail"
 
     run("email.send", to="ada@example.com", subject="Grüße")
 
