@@ -162,14 +162,11 @@ def scale_pool(name: str, slots: int | None) -> None:
     ``None`` goes back to the settings. Raises OptionInvalid, and StoreUnavailable after the row was saved: worker hosts
     then carry the change to the engine when it is back.
     """
-    with transaction.atomic():
-        pool = Pool.objects.filter(name=name).first() or Pool(name=name)
-        pool.slots = slots
-        try:
-            pool.full_clean()
-        except ValidationError as error:
-            raise OptionInvalid(f"pool {name!r:.80}: {' '.join(error.messages)}") from None
-        pool.save()
+    try:
+        Pool(name=name, slots=slots).clean_fields()
+    except ValidationError as error:
+        raise OptionInvalid(f"pool {name!r:.80}: {' '.join(error.messages)}") from None
+    Pool.objects.update_or_create(name=name, defaults={"slots": slots})
     push_pools([name])
 
 

@@ -1,0 +1,83 @@
+"""What people set in rows is in force in running hosts within seconds, however the rows were changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import get_job
+from jobs.core.states import JobState
+from jobs.engine import get_engine
+from jobs.registry import registry
+from tests.acceptance.hosts import ROOT, Manage, StartHost
+from tests.support.valkey import ValkeyServer
+from tests.support.wait import eventually
+
+pytestmark = pytest.mark.acceptance
+
+SECONDS = 15.0
+"""Ample for "within seconds": a host compares every five."""
+
+
+@pytest.fixture
+def database_url(tmp_path: Path) -> str:
+    """A migrated database of this test's own: overrides would reach the hosts of other tests."""
+    url = f"sqlite:///{tmp_path / 'db.sqlite3'}"
+    environment = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "scheduler_project.settings"}
+    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0", "--skip-checks"]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    return url
+
+
+@pytest.fixture
+def server_url(private_valkey: ValkeyServer, settings: Any) -> str:
+    settings.SCHEDULER = {**settings.SCHEDULER, "REDIS_URL": private_valkey.url}
+    return private_valkey.url
+
+
+def edit(manage: Manage, statement: str) -> None:
+    """Changes rows as a program would, without the admin's push."""
+    manage("shell", "--verbosity", "0", "-c", f"from jobs.models import JobType, Pool; {statement}")
+
+
+def test_a_running_host_obeys_rows_that_a_program_changed_even_after_redis_was_flushed(
+    start_host: StartHost, manage: Manage, private_valkey: ValkeyServer
+) -> None:
+    edit(manage, "JobType.objects.filter(name='image.process').update(enabled=False)")
+    start_host("--pool", "background").consuming()
+    engine = get_engine()
+    eventually(lambda: engine.types.disabled() == {"image.process"}, within=SECONDS)
+    image, report = registry.get("image.process"), registry.get("report.build")
+
+    held = image.enqueue(source="cat.jpg", sizes=[32])  # type: ignore[attr-defined]
+    done = report.enqueue(year=2014, resamples=100)  # type: ignore[attr-defined]
+    eventually(lambda: get_job(done.id).state == JobState.SUCCEEDED, within=SECONDS)
+    assert get_job(held.id).state == JobState.READY
+    assert get_job(held.id).attempt == 0
+
+    edit(manage, "JobType.objects.update(enabled=True); Pool.objects.filter(name='background').update(slots=3)")
+    eventually(lambda: get_job(held.id).state == JobState.SUCCEEDED, within=SECONDS)
+    eventually(lambda: engine.pools.get("background").slots_actual == 3, within=SECONDS)
+
+    with private_valkey.client() as client:
+        client.flushall()
+    eventually(lambda: engine.pools.configured() == {"background": 3}, within=SECONDS)
+    again = report.enqueue(year=2014, resamples=100)  # type: ignore[attr-defined]
+    eventually(lambda: get_job(again.id).state == JobState.SUCCEEDED, within=SECONDS)
+
+
+def test_scaling_a_pool_by_command_outlasts_the_next_comparison(start_host: StartHost, manage: Manage) -> None:
+    start_host("--pool", "background").consuming()
+
+    manage("shell", "--verbosity", "0", "-c", "from jobs import pools; pools.scale('background', 4)")
+
+    engine = get_engine()
+    eventually(lambda: engine.pools.get("background").slots_actual == 4, within=SECONDS)
+    edit(manage, "JobType.objects.filter(name='image.process').update(priority=7)")
+    eventually(lambda: engine.types.get("image.process").priority == 7, within=SECONDS)  # a comparison has happened
+    assert engine.pools.get("background").slots_actual == 4
