@@ -35,7 +35,7 @@ class Holders:
         key = holder_bucket(self._store.namespace, self._kind, bucket % HOLDER_BUCKETS)
         cursor = 0
         while True:
-            cursor, found = self._store.call(lambda client: client.hscan(key, cursor, count=500))  # noqa: B023
+            cursor, found = self._store.read(lambda client: client.hscan(key, cursor, count=500))  # noqa: B023
             for name, holder in found.items():
                 yield name.decode(), holder.decode()
             if cursor == 0:

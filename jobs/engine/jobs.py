@@ -194,7 +194,7 @@ class Jobs:
         """How long the job's unique key holds; None where it has none."""
         route = self._route_of(job_id)
         keys = self._keys(route) if route else None
-        raw = self._store.call(lambda client: client.hget(keys.bodies, job_id)) if keys else None
+        raw = self._store.read(lambda client: client.hget(keys.bodies, job_id)) if keys else None
         try:
             unique = codec.decode_body(raw).extras.get("unique") if raw else None
         except ValueError:
@@ -376,7 +376,7 @@ class Jobs:
         now = self._clock.now_ms()
         if now is not None:
             return now
-        seconds, microseconds = self._store.call(lambda client: client.time())
+        seconds, microseconds = self._store.read(lambda client: client.time())
         return int(seconds) * 1000 + int(microseconds) // 1000
 
     def _route_of(self, job_id: str) -> Route | None:

@@ -236,7 +236,7 @@ class Leases:
     def parked(self, route: Route) -> dict[str, int]:
         """Job type → parked jobs."""
         keys = self._keys(route)
-        raw = self._store.call(lambda client: client.hgetall(keys.parked))
+        raw = self._store.read(lambda client: client.hgetall(keys.parked))
         return {name.decode(): int(count) for name, count in raw.items()}
 
     def progress(self, lease: LeasedJob, current: float, total: float | None = None, message: str = "") -> None:
@@ -280,7 +280,7 @@ class Leases:
     def grant_holders(self, route: Route) -> list[str]:
         """Workers whose last grant is remembered here."""
         keys = self._keys(route)
-        raw = self._store.call(lambda client: client.hkeys(keys.grants))
+        raw = self._store.read(lambda client: client.hkeys(keys.grants))
         return [worker.decode() for worker in raw]
 
     def _forget_directory_entries(self, route: Route, job_ids: Iterable[str]) -> None:

@@ -192,7 +192,7 @@ class Pools:
                 pipeline.zrange(keys.ready, 0, 0)
             return list(pipeline.execute())
 
-        replies = self._store.call(send)
+        replies = self._store.read(send)
         width = len(COUNTED) + 3
         facts = []
         heads: list[tuple[Route, str] | None] = []
@@ -216,11 +216,11 @@ class Pools:
                     pipeline.hget(keys.bodies, head[1])
             return list(pipeline.execute())
 
-        replies = iter(self._store.call(send) if any(heads) else [])
+        replies = iter(self._store.read(send) if any(heads) else [])
         return [codec.ready_since(next(replies), next(replies)) if head is not None else 0 for head in heads]
 
     def _stored_settings(self) -> dict[str, PoolSettings]:
-        raw: Any = self._store.call(lambda client: client.hgetall(self._keys.pools))
+        raw: Any = self._store.read(lambda client: client.hgetall(self._keys.pools))
         found = {}
         for name, stored in raw.items():
             try:
@@ -237,7 +237,7 @@ class Pools:
         now = self._clock.now_ms()
         if now is not None:
             return now
-        seconds, microseconds = self._store.call(lambda client: client.time())
+        seconds, microseconds = self._store.read(lambda client: client.time())
         return int(seconds) * 1000 + int(microseconds) // 1000
 
 

@@ -34,7 +34,7 @@ class Series:
                 pipeline.hmget(partition_keys(self._store.namespace, route).series, fields)
             return list(pipeline.execute())
 
-        replies = self._store.call(send) if routes else []
+        replies = self._store.read(send) if routes else []
         return {
             route: sum(int(value or 0) for value in values) / seconds
             for route, values in zip(routes, replies, strict=True)
@@ -45,7 +45,7 @@ class Series:
         sums: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(COUNTERS, 0))
         for route in routes:
             key = partition_keys(self._store.namespace, route).series
-            raw: Any = self._store.call(lambda client: client.hgetall(key))  # noqa: B023
+            raw: Any = self._store.read(lambda client: client.hgetall(key))  # noqa: B023
             for field, value in raw.items():
                 bucket, _, counter = field.decode().partition(":")
                 if bucket.isdigit() and counter in COUNTERS:

@@ -43,7 +43,7 @@ class Stats:
         alive = [worker for worker in self._workers.all() if worker.alive]
         states = {state.value: sum(pool.count(state) for pool in pools) for state in JobState}
         hosts = sum(worker.is_host for worker in alive)
-        seconds, microseconds = self._store.call(lambda client: client.time())
+        seconds, microseconds = self._store.read(lambda client: client.time())
         facts = [
             (pool.name, pool.paused is not None, pool.slots, [pool.count(state) for state in JobState])
             for pool in pools
@@ -82,7 +82,7 @@ class Stats:
             return list(pipeline.execute())
 
         found: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for raw in self._store.call(send) if routes else []:
+        for raw in self._store.read(send) if routes else []:
             for field, value in raw.items():
                 counter, _, type_name = field.decode().partition(":")
                 found[counter, type_name].append(int(value))

@@ -46,7 +46,7 @@ class Types:
 
     def all(self) -> dict[str, TypeOverrides]:
         """All overrides as they are stored now."""
-        raw: Any = self._store.call(lambda client: client.hgetall(self._keys.types))
+        raw: Any = self._store.read(lambda client: client.hgetall(self._keys.types))
         return {name.decode(): _read(stored) for name, stored in raw.items()}
 
     def disabled(self) -> frozenset[str]:

@@ -112,7 +112,7 @@ class Workers:
             pipeline.time()
             return list(pipeline.execute())
 
-        stored, alive, (seconds, microseconds) = self._store.call(send)
+        stored, alive, (seconds, microseconds) = self._store.read(send)
         now = self._clock.now_ms() or int(seconds) * 1000 + int(microseconds) // 1000
         until = dict(alive)
         workers = []

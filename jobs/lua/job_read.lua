@@ -1,4 +1,5 @@
 -- Reads jobs whole, each at one moment.
+-- Reads only.
 -- Reply: for each job body, record, state of an untouched one, lease deadline, attempts, result, progress, "1" if in the ready line
 local bodies = KEYS[1] -- hash: id -> body
 local states = KEYS[2] -- hash: id -> record

@@ -1,4 +1,5 @@
 -- One page of a line (a sorted set), from just after a given member.
+-- Reads only.
 -- Reply: id, score, id, score, …
 local line = KEYS[1] -- zset
 local after_score = ARGV[1] -- score of the last member seen, '' = from the start

@@ -24,9 +24,11 @@ from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
     ClusterDownError,
+    MaxConnectionsError,
     MovedError,
     NoScriptError,
     ReadOnlyError,
+    RedisClusterException,
     RedisError,
     ResponseError,
     TryAgainError,
@@ -34,7 +36,7 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
-from redis.sentinel import Sentinel
+from redis.sentinel import MasterNotFoundError, Sentinel
 
 from jobs.exceptions import (
     JobNotFound,
@@ -58,6 +60,9 @@ SOCKET_SECONDS = 5.0
 
 CONNECT_SECONDS = 3.0
 
+LONGEST_WAIT = 10.0
+"""Seconds for which one wait may block: a connection that died silently is noticed soon after."""
+
 PATIENCE_SECONDS = 6.0
 """How long a call keeps trying while the server restarts or fails over. With one answer's time on top it stays below
 the 15 seconds in which a command must end."""
@@ -71,7 +76,20 @@ _TRANSIENT = (
     MovedError,
     AskError,
     ClusterDownError,
+    RedisClusterException,
 )
+_ERRORS_OF_REDIS = (RedisError, RedisClusterException)  # the second is not one of the first
+_NEVER_SENT = (
+    "connecting to",
+    "refused",
+    "No such file",
+    "resolve",
+    "max number of clients",
+    "Invalid Database",
+    "previous master is now a slave",  # it answered READONLY
+)
+"""Words in the errors of a connection that show that no server carried anything out."""
+
 _TRANSIENT_CODES = ("BUSY", "LOADING", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED")
 _REFUSING_CODES = {
     "OOM": "The server is out of memory (maxmemory).",
@@ -145,12 +163,12 @@ class Store:
     def describe(self) -> dict[str, Any]:
         """What the server says of itself: ``url`` (no password), ``info`` (flat), ``time_ms``, ``config`` (what may
         be read)."""
-        info: Any = self.call(lambda client: client.info())
-        seconds, microseconds = self.call(lambda client: client.time())
+        info: Any = self.read(lambda client: client.info())
+        seconds, microseconds = self.read(lambda client: client.time())
         config: dict[str, str] = {}
         for name in ("save", "appendonly", "appendfsync", "maxmemory-policy", "databases"):
             try:
-                config.update(self.call(lambda client: client.config_get(name)))  # noqa: B023
+                config.update(self.read(lambda client: client.config_get(name)))  # noqa: B023
             except SchedulerError:
                 continue  # managed servers refuse CONFIG
         return {
@@ -194,7 +212,11 @@ class Store:
             except NoScriptError:
                 return client.eval(found.source, len(found.keys), *packed)
 
-        return self.call(send, resend=resend)
+        return self._call(send, resend=resend, changes=found.changes)
+
+    def read(self, send: Callable[[Any], T]) -> T:
+        """One request that changes nothing. StoreUnavailable."""
+        return self._call(send, resend=True, changes=False)
 
     def call(self, send: Callable[[Any], T], *, resend: bool = True) -> T:
         """One request, sent again while the server is away, for at most ``patience`` seconds.
@@ -202,6 +224,9 @@ class Store:
         ``resend`` must be False where carrying it out twice would do harm. Raises StoreUnavailable (nothing was
         changed), OutcomeUnknown (it may have been carried out), or what the script refused with.
         """
+        return self._call(send, resend=resend, changes=True)
+
+    def _call(self, send: Callable[[Any], T], *, resend: bool, changes: bool) -> T:
         budget = getattr(self._limits, "seconds", None)
         deadline = time.monotonic() + (self.patience if budget is None else min(budget, self.patience))
         pause = 0.02
@@ -209,8 +234,8 @@ class Store:
         while True:
             try:
                 return send(self.client if budget is None else self._impatient_client(budget))
-            except RedisError as error:
-                may_have_happened = sent_before or _may_have_happened(error)
+            except _ERRORS_OF_REDIS as error:
+                may_have_happened = changes and (sent_before or _may_have_happened(error))
                 if not _is_transient(error):
                     raise _translated(error) from error
                 if time.monotonic() + pause > deadline or (may_have_happened and not resend):
@@ -223,14 +248,14 @@ class Store:
             pause = min(pause * 2, 0.5)
 
     def wait_for_token(self, keys: Sequence[str], timeout: float) -> str | None:
-        """Blocks until one of the wake lists has a token, at most ``timeout`` seconds; the key it was in.
+        """Blocks until one of the wake lists has a token, at most ``timeout`` and ``LONGEST_WAIT`` seconds; the key it
+        was in.
 
-        Each thread has a connection of its own for this, which waits longer than ``timeout`` and never sends again.
+        Each thread has a connection of its own for this, which waits longer than that and never sends again.
         """
-        client = self._waiting_client()
         try:
-            popped: Any = client.blpop(list(keys), timeout=max(timeout, 0.01))
-        except RedisError as error:
+            popped: Any = self._waiting_client().blpop(list(keys), timeout=min(max(timeout, 0.01), LONGEST_WAIT))
+        except _ERRORS_OF_REDIS as error:
             self._waiting.client = None
             self._revive(error)
             raise self._given_up(error, False) from error
@@ -238,21 +263,21 @@ class Store:
 
     def ping(self) -> None:
         """StoreUnavailable where the server does not answer."""
-        self.call(lambda client: client.ping())
+        self.read(lambda client: client.ping())
 
     def _waiting_client(self) -> redis.Redis:
         if getattr(self._waiting, "client", None) is None or self._waiting.pid != os.getpid():
-            self._waiting.client = self._connect(SOCKET_SECONDS + 10)
+            self._waiting.client = self._connect(LONGEST_WAIT + SOCKET_SECONDS)
             self._waiting.pid = os.getpid()
         client: redis.Redis = self._waiting.client
         return client
 
-    def _revive(self, error: RedisError) -> None:
+    def _revive(self, error: Exception) -> None:
         """An embedded server that is gone is started again, by whoever notices first."""
         if self.url.startswith(("embedded:", "memory:")) and isinstance(error, RedisConnectionError):
             embedded.ensure(self.url, self._var_dir)
 
-    def _given_up(self, error: RedisError, may_have_happened: bool) -> SchedulerError:
+    def _given_up(self, error: Exception, may_have_happened: bool) -> SchedulerError:
         where = shown_url(self.url)
         if may_have_happened:
             return OutcomeUnknown(
@@ -268,27 +293,21 @@ class Store:
         url = self.url
         if url.startswith(("embedded:", "memory:")):
             url = embedded.ensure(url, self._var_dir)
-        try:
-            return connect(url, seconds)
-        except RedisError as error:
-            raise self._given_up(error, False) from error
+        return connect(url, seconds)
 
 
 def connect(url: str, seconds: float) -> redis.Redis:
     """A client for any URL of the CONTRACT. ``seconds``: how long one answer may take. OptionInvalid for other URLs."""
     options: dict[str, Any] = {
         "socket_timeout": seconds,
-        "socket_connect_timeout": CONNECT_SECONDS,
+        "socket_connect_timeout": min(CONNECT_SECONDS, seconds),
         "socket_keepalive": True,
         "retry": Retry(NoBackoff(), 0),
         "protocol": 2,
     }
     scheme = urlsplit(url).scheme
-    if scheme in ("redis", "rediss"):
-        return redis.Redis.from_url(url, **options)
-    if scheme == "unix":
-        del options["socket_keepalive"]
-        return redis.Redis.from_url(url, **options)
+    if scheme in ("redis", "rediss", "unix"):
+        return _connect_one(url, scheme, options)
     if scheme == "redis+sentinel":
         return _connect_sentinel(url, options)
     if scheme == "redis+cluster":
@@ -297,6 +316,18 @@ def connect(url: str, seconds: float) -> redis.Redis:
         f"SCHEDULER_REDIS_URL has the unknown scheme {scheme!r}.",
         fix="Use redis://, rediss://, unix://, redis+sentinel://, redis+cluster://, embedded: or memory:.",
     )
+
+
+def _connect_one(url: str, scheme: str, options: dict[str, Any]) -> redis.Redis:
+    if scheme == "unix":
+        del options["socket_keepalive"]
+    try:
+        client = redis.Redis.from_url(url, **options)
+        pool = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)  # opens nothing, but refuses parameters that it does not know
+    except (ValueError, TypeError) as error:
+        raise OptionInvalid(f"SCHEDULER_REDIS_URL cannot be used: {error}.") from error
+    return client
 
 
 def _hosts(url: str, default_port: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:
@@ -357,27 +388,29 @@ def shown_url(url: str) -> str:
     return parts._replace(netloc=f"{user}:***@{parts.netloc.rpartition('@')[2]}", query="").geturl()
 
 
-def _is_transient(error: RedisError) -> bool:
-    if isinstance(error, AuthenticationError):
+def _is_transient(error: Exception) -> bool:
+    if isinstance(error, AuthenticationError) or "Invalid Database" in str(error):
         return False
     return isinstance(error, _TRANSIENT) or str(error).startswith(_TRANSIENT_CODES)
 
 
-def _may_have_happened(error: RedisError) -> bool:
+def _may_have_happened(error: Exception) -> bool:
     """Whether the request may have reached a server that carried it out."""
-    if isinstance(error, RedisTimeoutError):
-        return True
-    if isinstance(error, RedisConnectionError):
-        refused = ("refused", "No such file", "connecting to", "resolve", "reset by peer while connecting")
-        return not any(word in str(error) for word in refused)
+    if isinstance(error, (BusyLoadingError, MasterNotFoundError, MaxConnectionsError)):
+        return False
+    if isinstance(error, (RedisTimeoutError, RedisConnectionError)):
+        return not any(words in str(error) for words in _NEVER_SENT)
     return False
 
 
-def _translated(error: RedisError) -> Exception:
-    """What a script or the server refused with, as one of our errors; the error itself where it is none of them."""
-    if isinstance(error, AuthenticationError):
-        return StoreUnavailable("The server refused user name or password.", fix="Correct them in SCHEDULER_REDIS_URL.")
+def _translated(error: Exception) -> Exception:
+    """What a script or the server refused with, as one of our errors."""
     code, _, facts = str(error).partition(" ")
+    code = getattr(error, "status_code", None) or code  # redis-py takes some codes off the text
+    if isinstance(error, AuthenticationError):
+        return StoreUnavailable(
+            _REFUSING_CODES.get(code, _REFUSING_CODES["WRONGPASS"]), fix="Correct them in SCHEDULER_REDIS_URL."
+        )
     if code == "WRONG_STATE":
         return WrongState(f"The job is {facts}; that does not allow this.", state=facts)
     if code in _ERRORS:
@@ -389,7 +422,7 @@ def _translated(error: RedisError) -> Exception:
     return StoreUnavailable(str(error))
 
 
-def _reason(error: RedisError) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, RedisTimeoutError):
         return "it does not answer."
     text = str(error).rstrip(".")

@@ -6,7 +6,7 @@ The unpack block at the top of a Lua file is its signature, and this module read
     local limit = tonumber(ARGV[1])   -- the argument ``limit``
     local items = 2 -- ARGV[2..]: …   -- the rest: ``items``
 
-``-- #include name`` is replaced by ``include/name.lua``.
+``-- #include name`` is replaced by ``include/name.lua``; a line ``-- Reads only.`` says that nothing is written.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ LUA_DIR = Path(__file__).resolve().parent.parent / "lua"
 _INCLUDE = re.compile(r"^-- #include (\w+)$", re.MULTILINE)
 _KEY = re.compile(r"^local (\w+) = KEYS\[(\d+)\]", re.MULTILINE)
 _ARGUMENT = re.compile(r"^local (\w+) = (?:tonumber\()?ARGV\[(\d+)\]", re.MULTILINE)
+_READS_ONLY = re.compile(r"^-- Reads only\.$", re.MULTILINE)
 _ITEMS = re.compile(r"^local items = (\d+) -- ARGV\[\1\.\.\]", re.MULTILINE)
 
 
@@ -38,6 +39,7 @@ class Script(msgspec.Struct, frozen=True):
     keys: tuple[str, ...]
     arguments: tuple[str, ...]
     takes_items: bool
+    changes: bool  # False: it only reads
 
     def pack(self, keys: object, arguments: Mapping[str, Any], items: Sequence[Any]) -> list[Any]:
         """Keys and arguments in the order of the signature; TypeError where they do not fit it."""
@@ -66,7 +68,7 @@ def read_script(directory: Path, name: str) -> Script:
     if items and int(items[1]) != len(arguments) + 1:
         raise ValueError(f"{name}.lua: items begin at ARGV[{items[1]}], after {len(arguments)} named arguments")
     sha = hashlib.sha1(body.encode(), usedforsecurity=False).hexdigest()
-    return Script(name, body, sha, keys, arguments, bool(items))
+    return Script(name, body, sha, keys, arguments, bool(items), not _READS_ONLY.search(text))
 
 
 def _in_order(name: str, found: list[tuple[str, str]]) -> tuple[str, ...]:

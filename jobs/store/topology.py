@@ -94,14 +94,14 @@ class Topology:
     def claimed_route(self, job_id: str) -> Route | None:
         """The route of a caller's id, by the directory; None where nobody claimed it."""
         keys = HolderKeys(self._store.namespace, "ids", job_id)
-        raw = self._store.call(lambda client: client.hget(keys.holders, job_id))
+        raw = self._store.read(lambda client: client.hget(keys.holders, job_id))
         return parse_route(raw.decode(errors="replace")) if raw else None
 
     def _refresh(self, *, force: bool = False) -> None:
         if not force and time.monotonic() - self._read_at < REFRESH_SECONDS:
             return
         with self._lock:
-            raw = self._store.call(lambda client: client.hgetall(self._keys.topology))
+            raw = self._store.read(lambda client: client.hgetall(self._keys.topology))
             self._versions = {pool.decode(): _versions(stored) for pool, stored in raw.items()}
             self._read_at = time.monotonic()
 
