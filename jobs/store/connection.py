@@ -380,12 +380,12 @@ def _untyped(maker: Any) -> Any:
 
 
 def shown_url(url: str) -> str:
-    """The URL without its password, for messages."""
-    parts = urlsplit(url)
-    if "@" not in parts.netloc:
-        return parts._replace(query="").geturl()
-    user = parts.netloc.rpartition("@")[0].partition(":")[0]
-    return parts._replace(netloc=f"{user}:***@{parts.netloc.rpartition('@')[2]}", query="").geturl()
+    """The URL without passwords and parameters, for messages."""
+    scheme, separator, rest = url.partition("?")[0].partition("://")
+    credentials, at, place = rest.rpartition("@")
+    if ":" not in credentials:  # no password; an "@" may be part of a path
+        return scheme + separator + rest
+    return f"{scheme}{separator}{credentials.partition(':')[0]}:***{at}{place}"
 
 
 def _is_transient(error: Exception) -> bool:
