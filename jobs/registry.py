@@ -248,20 +248,20 @@ class Registry:
 
     def get(self, name: str) -> JobType[..., Any]:
         """Raises UnknownJobType with the nearest name."""
-        try:
-            return self._types[name]
-        except KeyError:
+        job_type = self._types[name] if name in self else None
+        if job_type is None:
             raise UnknownJobType(
                 f"No job type {shown(name)} is registered in this process",
                 fix=did_you_mean(name, self._types, none="No job type is registered: is your app in INSTALLED_APPS?"),
-            ) from None
+            )
+        return job_type
 
     def all(self) -> dict[str, JobType[..., Any]]:
         """All of them, by name, in order of name."""
         return dict(sorted(self._types.items()))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._types
+        return isinstance(name, str) and name in self._types
 
     @contextmanager
     def restored(self) -> Iterator[None]:

@@ -219,7 +219,7 @@ def _waiting(pools: Sequence[str] | None) -> Iterator[str]:
 
 def _settle(lease: LeasedJob) -> None:
     engine, started_at = get_engine(), lease.leased_at
-    if lease.type not in registry:
+    if lease.type not in registry or lease.type in engine.types.disabled():
         engine.leases.park(lease.route, [(lease.id, lease.token, lease.type)])
         return
     job_type = registry.get(lease.type)
@@ -248,7 +248,7 @@ def _settle(lease: LeasedJob) -> None:
 def isolated() -> Iterator[None]:
     """Gives the block a namespace of its own in the store and removes it afterwards: tests can run side by side."""
     namespace = f"test-{uuid.uuid4().hex}"
-    with override_settings(SCHEDULER={**django_settings.SCHEDULER, "NAMESPACE": namespace}):
+    with override_settings(SCHEDULER={**getattr(django_settings, "SCHEDULER", {}), "NAMESPACE": namespace}):
         try:
             yield
         finally:

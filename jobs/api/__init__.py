@@ -38,6 +38,7 @@ from jobs.api.jobs import (
     resubmit_many,
     retry,
     run_now,
+    shown_payload,
     wait,
 )
 from jobs.api.producer import EnqueueRequest, aenqueue, aenqueue_many, enqueue, enqueue_many
@@ -118,6 +119,7 @@ __all__ = [
     "run_now",
     "scheduler",
     "server",
+    "shown_payload",
     "stats",
     "types",
     "wait",

@@ -133,6 +133,10 @@ def _matching(filter: JobFilter) -> Iterator[list[str]]:
 
 
 async def _stepwise(steps: Iterator[BulkProgress]) -> AsyncIterator[BulkProgress]:
-    advance = twin(next)
-    while (progress := await advance(steps, None)) is not None:
+    advance = twin(_next)
+    while (progress := await advance(steps)) is not None:
         yield progress
+
+
+def _next(steps: Iterator[BulkProgress]) -> BulkProgress | None:
+    return next(steps, None)

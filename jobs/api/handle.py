@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -29,7 +29,7 @@ class JobHandle(msgspec.Struct, kw_only=True):
         """The whole job as it is now; takes over its state. JobNotFound."""
         return self._seen(jobs.get_job(self.id))
 
-    def wait(self, timeout: float | None = None) -> Job:
+    def wait(self, timeout: float | timedelta | None = None) -> Job:
         """The job once it has ended, however it ended. JobTimeout after ``timeout`` seconds."""
         return self._seen(jobs.wait(self.id, timeout))
 
@@ -40,7 +40,7 @@ class JobHandle(msgspec.Struct, kw_only=True):
     async def arefresh(self) -> Job:
         return self._seen(await jobs.aget_job(self.id))
 
-    async def await_(self, timeout: float | None = None) -> Job:  # noqa: ASYNC109 - the arguments of its twin
+    async def await_(self, timeout: float | timedelta | None = None) -> Job:  # noqa: ASYNC109 - the arguments of its twin
         return self._seen(await jobs.await_(self.id, timeout))
 
     async def acancel(self) -> Job:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from jobs import registry as registered
-from jobs.api.asynchronous import producing_twin
+from jobs.api.asynchronous import twin
 from jobs.api.handle import JobHandle
 from jobs.api.producer import enqueue_type
 from jobs.core.options import EnqueueOptions, check_options
@@ -43,8 +43,7 @@ class Configured(Generic[P, R]):
         return (await self.aenqueue_many([payload]))[0]
 
     async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]], /) -> list[JobHandle]:
-        run = producing_twin(self.enqueue_many, waits_for_commit=bool(self._options.get("on_commit")))
-        return await run(payloads)
+        return await twin(self.enqueue_many, uses_database=bool(self._options.get("on_commit")))(payloads)
 
     def __repr__(self) -> str:
         return f"<{self._job_type!r} using {', '.join(self._options) or 'its defaults'}>"

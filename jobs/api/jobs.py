@@ -6,9 +6,11 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 from jobs.api.asynchronous import twin
+from jobs.core.duration import seconds
 from jobs.core.job import Job
 from jobs.core.payload import encode_any
 from jobs.core.states import JobState
@@ -17,6 +19,8 @@ from jobs.exceptions import JobTimeout, SchedulerError, WrongState
 from jobs.registry import registry
 
 EVERY_JOB = JobFilter()
+
+REDACTED = "•••"
 
 
 def get_job(id: str) -> Job:
@@ -32,6 +36,14 @@ def get_jobs(ids: Iterable[str]) -> list[Job | None]:
 def list_jobs(filter: JobFilter = EVERY_JOB, *, cursor: str | None = None, limit: int = 50) -> Page:
     """One page of the jobs that match. ``Page.next_cursor`` leads to the next one; ``limit`` is cut at 1,000."""
     return get_engine().jobs.page(filter, cursor=cursor, limit=limit)
+
+
+def shown_payload(job: Job) -> Any:
+    """The payload as people may see it: arguments that the type redacts are masked, whatever they hold."""
+    if job.type not in registry or not isinstance(job.payload, dict):
+        return job.payload
+    hidden = registry.get(job.type).redact
+    return {name: REDACTED if name in hidden else value for name, value in job.payload.items()}
 
 
 def cancel(id: str) -> Job:
@@ -89,7 +101,7 @@ def discard_many(ids: Iterable[str]) -> dict[str, SchedulerError | None]:
     return get_engine().jobs.discard_many(ids)
 
 
-def wait(id: str, timeout: float | None = None) -> Job:
+def wait(id: str, timeout: float | timedelta | None = None) -> Job:
     """Waits until the job has ended and answers it, however it ended.
 
     JobNotFound; JobTimeout, which is a TimeoutError, after ``timeout`` seconds. The job goes on: wait again, or cancel.
@@ -100,7 +112,7 @@ def wait(id: str, timeout: float | None = None) -> Job:
     return job
 
 
-async def await_(id: str, timeout: float | None = None) -> Job:  # noqa: ASYNC109 - the arguments of its twin
+async def await_(id: str, timeout: float | timedelta | None = None) -> Job:  # noqa: ASYNC109 - the arguments of its twin
     """The async twin of ``wait`` (whose name with the prefix ``a`` is a word of Python's own)."""
     pauses = _Pauses(timeout)
     while not (job := await aget_job(id)).is_terminal:  # noqa: ASYNC110 - what is awaited happens in other processes
@@ -123,9 +135,9 @@ class _Pauses:
 
     SHORTEST, LONGEST, GROWTH = 0.002, 0.5, 1.4
 
-    def __init__(self, timeout: float | None) -> None:
-        self._until = None if timeout is None else time.monotonic() + timeout
-        self._timeout = timeout
+    def __init__(self, timeout: float | timedelta | None) -> None:
+        self._timeout = None if timeout is None else seconds(timeout, name="timeout")
+        self._until = None if self._timeout is None else time.monotonic() + self._timeout
         self._lengths = self._growing()
 
     def _growing(self) -> Iterator[float]:

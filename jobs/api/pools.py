@@ -51,6 +51,6 @@ def resume(name: str) -> Pool:
 
 alist = twin(list)
 aget = twin(get)
-ascale = twin(scale)
+ascale = twin(scale, uses_database=True)
 apause = twin(pause)
 aresume = twin(resume)

@@ -12,7 +12,7 @@ from django.core.signals import setting_changed
 from django.db import transaction
 from django.utils.module_loading import import_string
 
-from jobs.api.asynchronous import producing_twin
+from jobs.api.asynchronous import twin
 from jobs.api.handle import JobHandle, handle_of
 from jobs.conf import get_settings
 from jobs.core.job import Enqueued, JobSpec, Unique
@@ -89,8 +89,7 @@ async def aenqueue_many(
     type_name: str, payloads: Iterable[Mapping[str, Any]], /, **options: Unpack[EnqueueOptions]
 ) -> list[JobHandle]:
     """The async twin of ``enqueue_many``."""
-    run = producing_twin(enqueue_many, waits_for_commit=bool(options.get("on_commit")))
-    return await run(type_name, payloads, **options)
+    return await twin(enqueue_many, uses_database=bool(options.get("on_commit")))(type_name, payloads, **options)
 
 
 def merged(defaults: JobSpec, overrides: TypeOverrides, chosen: Mapping[str, Any]) -> JobSpec:

@@ -12,8 +12,8 @@ _LONGEST = 80
 def did_you_mean(word: str, known: Iterable[str], *, none: str = "") -> str:
     """A sentence for an error's ``fix``: the nearest known word, or what there is, or ``none`` if there is nothing."""
     names = sorted(known)
-    # Hostile words may be megabytes long; comparing more than this would cost seconds.
-    close = get_close_matches(word[:200], names, n=1, cutoff=0.6)
+    # Hostile words may be megabytes long, or no words; comparing more than this would cost seconds.
+    close = get_close_matches(str(word)[:200], names, n=1, cutoff=0.6)
     if close:
         return f"Did you mean {close[0]!r}?"
     if not names:
