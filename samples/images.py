@@ -1,4 +1,7 @@
-"""Thumbnails of image files: upright, never enlarged, without the original's metadata."""
+"""Thumbnails of image files: upright, never enlarged, without the original's metadata.
+
+Pillow is imported where it is used: workers that never see an image need not carry it.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ import io
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-from PIL import Image, ImageOps, UnidentifiedImageError
+from typing import TYPE_CHECKING
 
 from samples import outputs
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 SOURCES = Path(__file__).parent / "data" / "images"
 
@@ -31,6 +36,8 @@ def sources() -> list[str]:
 
 def thumbnails(source: str, sizes: Sequence[int]) -> Iterator[tuple[int, Path]]:
     """Writes one thumbnail for each size, whose longer side it is, and yields it. Raises ImageUnusable."""
+    from PIL import Image
+
     if wrong := [size for size in sizes if not SMALLEST <= size <= LARGEST]:
         raise ImageUnusable(f"Sizes must be from {SMALLEST} to {LARGEST} pixels, not {wrong[0]}")
     image = _load(source)
@@ -43,6 +50,8 @@ def thumbnails(source: str, sizes: Sequence[int]) -> Iterator[tuple[int, Path]]:
 
 
 def _load(source: str) -> Image.Image:
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
     # Compared with the list, not joined to a path: a name from a payload must not reach other folders.
     if source not in sources():
         raise ImageUnusable(f"There is no image {source!r}; there are {', '.join(sources())}")

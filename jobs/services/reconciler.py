@@ -56,7 +56,7 @@ class Reconciler:
     """The service of a worker host (``jobs.runtime.service``). Its first tick also takes the code's job types in."""
 
     name = "reconciler"
-    every = 5.0
+    every = 10.0
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pypdf import PdfReader
 
-from samples.invoices import Invoice, InvoiceInvalid, Line, as_pdf
+from samples.invoice_pdf import as_pdf
+from samples.invoices import Invoice, InvoiceInvalid, Line
 
 
 def invoice(**changes: Any) -> Invoice:

@@ -6,6 +6,8 @@ import csv
 import email
 import email.policy
 import io
+import subprocess
+import sys
 from datetime import date
 from email.message import EmailMessage
 from pathlib import Path
@@ -17,9 +19,12 @@ from django.core import mail
 from PIL import Image
 from pypdf import PdfReader
 
-from jobs import Dead, Retry
+from jobs import Dead, Retry, resubmit
+from jobs.core.states import JobState
 from jobs.registry import registry
+from jobs.testing import drain
 from samples import outputs, webhooks
+from samples.jobs import dispatch_webhook
 from samples.receiver import receiver
 
 if TYPE_CHECKING:
@@ -218,3 +223,37 @@ def test_an_image_becomes_thumbnails_of_the_sizes_asked_for() -> None:
 def test_an_image_that_cannot_be_used_is_dead_at_once(source: str) -> None:
     with pytest.raises(registry.get("image.process").dead_on):
         run("image.process", source=source, sizes=[64])
+
+
+# The whole story -----------------------------------------------------------------------------------------------------
+
+
+def test_an_outage_makes_a_dead_letter_and_resubmitting_it_after_the_repair_delivers_it(
+    live_server: LiveServer,
+) -> None:
+    receiver.outage = True
+    url = f"{live_server.url}/samples/webhooks/"
+    handle = dispatch_webhook.enqueue(url=url, event="order.paid", data={"order": 7})
+    (dead,) = drain(skip_waits=True)
+    assert (dead.state, dead.attempt) == (JobState.DEAD, 1 + dead.max_retries)
+    assert "switched off" in dead.error["message"]
+
+    receiver.outage = False
+    resubmit(handle.id)
+    (delivered,) = drain()
+
+    assert delivered.id == handle.id
+    assert delivered.state == JobState.SUCCEEDED
+    assert delivered.resubmissions == 1
+
+
+def test_workers_that_draw_nothing_do_not_carry_the_drawing_libraries() -> None:
+    program = (
+        "import sys, django; django.setup(); "
+        "from jobs.registry import registry; registry.get('invoice.generate'); "
+        "print(*sorted({'PIL', 'reportlab'} & set(sys.modules)))"
+    )
+
+    result = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+
+    assert result.stdout.strip() == ""
