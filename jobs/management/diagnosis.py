@@ -11,7 +11,7 @@ import asyncio
 import threading
 import time
 import zoneinfo
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -24,6 +24,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from jobs import api
+from jobs.api import Pool, Worker
 from jobs.checks import TAG, server_problems
 from jobs.conf import get_settings
 from jobs.core.job import iso, moment
@@ -265,16 +266,7 @@ def judge_clock(server: Server) -> Iterator[Finding]:
 def _judge_workers() -> Iterator[Finding]:
     workers, pools = api.workers.list(), api.pools.list()
     alive = [worker for worker in workers if worker.alive and not worker.is_host]
-    served = {pool for worker in alive for pool in worker.pools}
-    for pool in pools:
-        if pool.ready and pool.name not in served:
-            yield Finding(
-                "workers",
-                "failed",
-                f"{pool.ready:,} jobs wait in pool {pool.name} and no live worker serves it.",
-                "runworkers",
-                f"Start one: manage.py runworkers --pool {pool.name}",
-            )
+    yield from _judge_service(alive, pools)
     for worker in alive:
         if worker.state.startswith("not consuming"):
             yield Finding(
@@ -289,12 +281,31 @@ def _judge_workers() -> Iterator[Finding]:
                 "runworkers",
                 "If it was killed on purpose, its row goes by itself within an hour.",
             )
-    if alive:
-        yield Finding("workers", "ok", f"{len(alive)} alive, serving {', '.join(sorted(served)) or 'no pool'}")
-    else:
+
+
+def _judge_service(alive: Sequence[Worker], pools: Sequence[Pool]) -> Iterator[Finding]:
+    """Whether somebody serves each pool in which jobs are ready to run."""
+    if not alive:
+        waiting = sum(pool.ready for pool in pools)
         yield Finding(
-            "workers", "warning", "No worker is running: jobs wait.", "runworkers", "Start one: manage.py runworkers"
+            "workers",
+            "failed" if waiting else "warning",
+            f"No worker is running; jobs ready to run: {waiting:,}.",
+            "runworkers",
+            "Start one: manage.py runworkers",
         )
+        return
+    served = {pool for worker in alive for pool in worker.pools}
+    yield Finding("workers", "ok", f"{len(alive)} alive, serving {', '.join(sorted(served)) or 'no pool'}")
+    for pool in pools:
+        if pool.ready and pool.name not in served:
+            yield Finding(
+                "workers",
+                "failed",
+                f"No live worker serves pool {pool.name}; jobs ready to run: {pool.ready:,}.",
+                "runworkers",
+                f"Start one: manage.py runworkers --pool {pool.name}",
+            )
 
 
 def _of_message(message: system_checks.CheckMessage, check: str, setting: str) -> Finding:

@@ -30,6 +30,9 @@ from jobs.exceptions import (
     WrongState,
 )
 
+LONGEST_MESSAGE = 1_000
+"""Characters of an error that are shown."""
+
 
 class Exit(IntEnum):
     """Why a command ended."""
@@ -67,7 +70,7 @@ def exit_for(error: SchedulerError) -> Exit:
 
 def error_dict(error: SchedulerError) -> dict[str, str]:
     """The error as it stands in JSON, on the command line as in the HTTP API."""
-    return {"code": error.code, "message": str(error), "fix": error.fix}
+    return {"code": error.code, "message": shortened(str(error)), "fix": error.fix}
 
 
 class CommandFailed(CommandError):
@@ -77,7 +80,7 @@ class CommandFailed(CommandError):
     """
 
     def __init__(self, message: str, *, exit: Exit, code: str, fix: str = "", silent: bool = False) -> None:
-        super().__init__(message, returncode=int(exit))
+        super().__init__(shortened(message), returncode=int(exit))
         self.exit = exit
         self.code = code
         self.fix = fix
@@ -100,7 +103,15 @@ def usage(message: str, *, fix: str = "") -> CommandFailed:
     return CommandFailed(message, exit=Exit.USAGE, code="usage", fix=fix)
 
 
+def shortened(text: str) -> str:
+    """The text without its middle where it is very long: it may quote what was typed, and that may be a whole file."""
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    half = LONGEST_MESSAGE // 2
+    return f"{text[:half]} … {text[-half:]}"
+
+
 def sentence(text: str) -> str:
     """Closes a sentence that has no full stop, so that two of them can stand in one paragraph."""
     text = text.strip()
-    return text if not text or text[-1] in ".!?:)" else f"{text}."
+    return text if not text or text[-1] in ".!?:" else f"{text}."

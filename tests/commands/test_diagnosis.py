@@ -13,6 +13,7 @@ from jobs import api
 from jobs.engine import WorkerInfo, get_engine
 from jobs.management import diagnosis
 from jobs.management.diagnosis import Finding, Server, diagnose
+from tests.support.wait import eventually
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 WELL = {
@@ -145,31 +146,46 @@ def test_no_worker_is_a_warning_while_nothing_waits():
     assert (finding.status, finding.fix) == ("warning", "Start one: manage.py runworkers")
 
 
+def test_no_worker_while_jobs_wait_fails():
+    api.enqueue("commands.greet", {})
+
+    [finding] = about("workers")
+
+    assert (finding.status, finding.detail) == ("failed", "No worker is running; jobs ready to run: 1.")
+
+
+def alive(*states, ttl_ms=60_000):
+    """Workers of the pool ``default`` that said so just now."""
+    facts = {"host": "h", "hostname": "h", "pid": 1, "started_at_ms": 1, "pools": {"default": 1}}
+    infos = [WorkerInfo(id=f"w{number}", state=state, **facts) for number, state in enumerate(states, 1)]
+    get_engine().workers.beat(infos, ttl_ms=ttl_ms)
+
+
 def test_jobs_that_wait_where_nobody_serves_fail():
+    alive("consuming")
     api.enqueue("commands.greet", {}, pool="critical")
 
-    failed, _ = about("workers")
+    well, failed = about("workers")
 
-    assert failed.status == "failed"
-    assert failed.fix.endswith("runworkers --pool critical")
+    assert (well.status, well.detail) == ("ok", "1 alive, serving default")
+    assert (failed.status, failed.fix) == ("failed", "Start one: manage.py runworkers --pool critical")
 
 
 def test_a_worker_that_takes_nothing_fails():
-    facts = {"host": "h", "hostname": "h", "pid": 1, "started_at_ms": 1, "pools": {"default": 1}}
-    get_engine().workers.beat(
-        [
-            WorkerInfo(id="w1", state="not consuming: the store is away", **facts),
-            WorkerInfo(id="w2", state="consuming", **facts),
-        ],
-        ttl_ms=60_000,
-    )
+    alive("not consuming: the store is away", "consuming")
 
-    found = about("workers")
+    well, failed = about("workers")
 
-    assert ("failed", "Worker w1 is not consuming: the store is away.") in [
-        (item.status, item.detail) for item in found
-    ]
-    assert found[-1].detail == "2 alive, serving default"
+    assert well.detail == "2 alive, serving default"
+    assert (failed.status, failed.detail) == ("failed", "Worker w1 is not consuming: the store is away.")
+
+
+def test_a_worker_that_fell_silent_is_a_warning():
+    alive("consuming", ttl_ms=1)
+
+    silent = eventually(lambda: [finding for finding in about("workers") if "silent" in finding.detail])
+
+    assert silent[0].status == "warning"
 
 
 def test_system_checks_of_ours_are_shown_with_their_hint():
