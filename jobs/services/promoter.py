@@ -7,11 +7,17 @@ ages stay true.
 from __future__ import annotations
 
 import random
+from time import monotonic
 
 from jobs.engine import Engine
 from jobs.registry import registry
 
-EVERY_SECONDS = 10.0
+EVERY_SECONDS = 15.0
+
+PARKED_SECONDS = 60.0
+"""Parked jobs are looked for when what this host may run has changed, and now and then all the same: another host, that
+may run less, may have parked some."""
+
 BATCH = 1000
 
 
@@ -20,6 +26,8 @@ class Promoter:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._runnable: frozenset[str] | None = None
+        self._unpark_at = 0.0
 
     @property
     def every(self) -> float:
@@ -27,12 +35,21 @@ class Promoter:
 
     def tick(self) -> dict[str, int]:
         promoted = unparked = 0
-        runnable = registry.all().keys() - self._engine.types.disabled()
+        unpark = self._types_to_unpark()
         for route in self._engine.topology.partitions():
             while True:
                 count = self._engine.leases.promote(route, BATCH).promoted
                 promoted += count
                 if count < BATCH:
                     break
-            unparked += self._engine.leases.unpark(route, runnable)
+            if unpark:
+                unparked += self._engine.leases.unpark(route, unpark)
         return {"promoted": promoted, "unparked": unparked}
+
+    def _types_to_unpark(self) -> frozenset[str]:
+        """What may run here, when it is time to look; else nothing."""
+        runnable = frozenset(registry.all()) - self._engine.types.disabled()
+        if runnable == self._runnable and monotonic() < self._unpark_at:
+            return frozenset()
+        self._runnable, self._unpark_at = runnable, monotonic() + PARKED_SECONDS
+        return runnable

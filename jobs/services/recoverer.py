@@ -7,6 +7,9 @@ from time import monotonic
 from jobs.core.job import Route
 from jobs.engine import Engine, RecoverReply
 
+IDLE_MARGIN_SECONDS = 2.0
+"""Where nothing is leased, the next lease is a whole lease away; a little later is soon enough."""
+
 BATCH = 100
 """Jobs in one call: each of them may have a history to be written."""
 
@@ -15,7 +18,7 @@ MARGIN_SECONDS = 0.05
 
 
 class Recoverer:
-    """Sleeps until the first lease of any partition can run out, and at most for one lease."""
+    """Sleeps until the first lease of any partition can run out."""
 
     name = "recoverer"
 
@@ -61,8 +64,10 @@ class Recoverer:
         return reply
 
     def _wait(self, reply: RecoverReply) -> float:
-        if reply.held or reply.next_deadline is None:
+        if reply.held:
             return self._lease_seconds
+        if reply.next_deadline is None:
+            return self._lease_seconds + IDLE_MARGIN_SECONDS
         until_deadline = (reply.next_deadline - reply.now) / 1000 + MARGIN_SECONDS
         return min(self._lease_seconds, max(MARGIN_SECONDS, until_deadline))
 

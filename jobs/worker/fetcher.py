@@ -26,8 +26,11 @@ from jobs.worker.waiter import Waiter
 
 log = logging.getLogger("jobs.worker")
 
-IDLE_SECONDS = 5.0
+IDLE_SECONDS = 12.0
 """A partition that was found empty is looked at again after as long, should a wake-up have been lost."""
+
+REFRESH_SECONDS = 6.0
+"""New pools, new partitions and changed slots are noticed within as long."""
 
 BURST_IDLE_SECONDS = 0.2
 """The same for a host that is to exit when there is nothing to do."""
@@ -147,14 +150,20 @@ class Fetcher(threading.Thread):
         if monotonic() < self._refresh_at:
             return
         topology = self._engine.topology
+        configured = {} if self._options.concurrency else self._engine.pools.configured()
         for name in self._options.pools or sorted({*topology.pools(), *self._declared_pools()}):
-            self._line(name).resize(self._options.concurrency or self._engine.pools.slots(name))
+            self._line(name).resize(self._slots_of(name, configured))
         self._routes = [route for name in self._lines for route in topology.partitions(name)]
-        self._refresh_at = monotonic() + IDLE_SECONDS
+        self._refresh_at = monotonic() + REFRESH_SECONDS
 
     def _declared_pools(self) -> set[str]:
         """Pools that code and settings speak of: served from the start, so that their first job need not wait."""
         return {job_type.pool for job_type in registry.all().values()} | self._engine.settings.pools.keys()
+
+    def _slots_of(self, pool: str, configured: dict[str, int]) -> int:
+        """The command line decides, else what people set for the pool, else the settings."""
+        settings = self._engine.settings
+        return self._options.concurrency or configured.get(pool, settings.pools.get(pool, settings.slots))
 
     def _line(self, name: str) -> _Line:
         if name not in self._lines:
@@ -274,6 +283,7 @@ class Fetcher(threading.Thread):
         """Until the first partition that we could lease from may have something again."""
         now = monotonic()
         rest = min((self._asleep_until.get(route, now) - now for route in with_room), default=self._idle_seconds)
+        rest = min(rest, self._refresh_at - now)
         if any(line.slots.waiting for line in self._lines.values()) or self._flusher.backlog > UNFLUSHED_LIMIT:
             rest = min(rest, STALL_SECONDS / 2)
         return max(0.0, rest)

@@ -25,6 +25,9 @@ log = logging.getLogger("jobs.worker")
 MARK_SECONDS = 0.2
 """A job that is seen running twice, as far apart, is marked as started. Shorter ones are over before it matters."""
 
+IDLE_SECONDS = 60.0
+"""The settler has nothing to do until it is nudged."""
+
 
 class Renewer:
     """``tick`` renews every lease of every child that can work."""
@@ -123,7 +126,7 @@ class CrashSettler:
     def tick(self) -> float:
         while self._next() is not None:
             self._settle_current()
-        return self._options.renewal_seconds
+        return IDLE_SECONDS
 
     def _next(self) -> Estate | None:
         if self._current is None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+CANCEL_SECONDS = 1.0
+"""A running job hears of its cancelling with the next renewal: within as long."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerOptions:
@@ -28,5 +31,5 @@ class WorkerOptions:
 
     @property
     def renewal_seconds(self) -> float:
-        """A third of the lease: two renewals may fail before the lease is lost."""
-        return self.lease_seconds / 3
+        """A third of the lease, so that two renewals may fail; and no longer than a cancel may take to be heard."""
+        return min(self.lease_seconds / 3, CANCEL_SECONDS)

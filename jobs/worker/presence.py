@@ -14,8 +14,8 @@ from jobs.engine import Engine, WorkerInfo
 from jobs.runtime.process import resident_bytes
 from jobs.worker.child_handle import ChildHandle
 
-BEAT_SECONDS = 3.0
-TTL_SECONDS = 10.0
+BEAT_SECONDS = 5.0
+TTL_SECONDS = 16.0
 """Three beats may fail before the host counts as gone."""
 
 
