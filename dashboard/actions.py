@@ -1,16 +1,11 @@
-"""What people may do to jobs. Each action is a small resource: it takes a POST, checks the permission, calls one verb
-of the engine and says what came of it. Two people pressing at once have one effect: the engine decides, the second is
-told.
+"""Acting on jobs. Each action is a small resource: it takes a POST, checks the permission, calls one verb of the engine
+and says what came of it. Two people pressing at once have one effect: the engine decides, the second is told.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -25,13 +20,12 @@ from django.views.decorators.http import require_http_methods, require_POST
 from dashboard import reads
 from dashboard.filters import Filters
 from dashboard.formats import count, plural
-from dashboard.links import job_url
-from dashboard.permissions import ADMINISTER, OPERATE, VIEW, may, requires
+from dashboard.permissions import VIEW, may, requires
+from dashboard.shell import shell
+from dashboard.verbs import BY_VERB, Action, Outcomes
 from jobs import api
 from jobs.api import JobFilter
-from jobs.core.job import Job
-from jobs.core.states import JobState
-from jobs.exceptions import SchedulerError
+from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -43,117 +37,6 @@ TYPED_ABOVE = 1000
 
 SLICE_SECONDS = 2.0
 """A request that works on all that match stops after this time and says how many are left; the page goes on."""
-
-Outcomes = dict[str, SchedulerError | None]
-
-
-@dataclass(frozen=True)
-class Action:
-    """One verb. ``states``: where it makes sense; ``final``: it cannot be undone, so it asks first."""
-
-    verb: str
-    label: str
-    doing: str
-    done: str
-    permission: str
-    states: frozenset[JobState]
-    perform: Callable[[Sequence[str]], Outcomes]
-    matching: Callable[[JobFilter], Any] | None = None
-    final: bool = False
-
-    @property
-    def url(self) -> str:
-        return reverse("dashboard:act", args=[self.verb])
-
-    @property
-    def confirm_url(self) -> str:
-        return reverse("dashboard:confirm", args=[self.verb])
-
-
-def _each(verb: Callable[[str], object]) -> Callable[[Sequence[str]], Outcomes]:
-    """Performs a single verb on each id; one that is refused does not keep the rest from happening."""
-
-    def perform(job_ids: Sequence[str]) -> Outcomes:
-        outcomes: Outcomes = {}
-        for job_id in job_ids:
-            try:
-                verb(job_id)
-                outcomes[job_id] = None
-            except reads.UNREACHABLE:
-                raise
-            except SchedulerError as error:
-                outcomes[job_id] = error
-        return outcomes
-
-    return perform
-
-
-ACTIONS: tuple[Action, ...] = (
-    Action(
-        "resubmit",
-        "Resubmit",
-        "Resubmitting…",
-        "resubmitted",
-        OPERATE,
-        frozenset({JobState.DEAD, JobState.CANCELLED}),
-        lambda ids: api.resubmit_many(ids),
-        lambda selection: api.resubmit_matching(selection),
-    ),
-    Action(
-        "retry",
-        "Retry",
-        "Retrying…",
-        "sent to run again",
-        OPERATE,
-        frozenset({JobState.RETRY_WAIT}),
-        _each(lambda id_: api.retry(id_)),
-    ),
-    Action(
-        "run-now",
-        "Run now",
-        "Starting…",
-        "made ready",
-        OPERATE,
-        frozenset({JobState.SCHEDULED}),
-        _each(lambda id_: api.run_now(id_)),
-    ),
-    Action(
-        "cancel",
-        "Cancel",
-        "Cancelling…",
-        "cancelled",
-        OPERATE,
-        frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.LEASED, JobState.RETRY_WAIT}),
-        _each(lambda id_: api.cancel(id_)),
-    ),
-    Action(
-        "discard",
-        "Discard",
-        "Discarding…",
-        "discarded",
-        ADMINISTER,
-        frozenset({JobState.DEAD, JobState.CANCELLED, JobState.SUCCEEDED, JobState.SKIPPED}),
-        lambda ids: api.discard_many(ids),
-        lambda selection: api.discard_matching(selection),
-        final=True,
-    ),
-)
-"""In the order in which their buttons stand."""
-
-BY_VERB = {action.verb: action for action in ACTIONS}
-
-
-def possible(job: Job, user: Any) -> tuple[Action, ...]:
-    """What this user may do to this job now, in the order of the buttons."""
-    if job.cancel_requested:
-        return ()
-    return tuple(action for action in ACTIONS if job.state in action.states and may(user, action.permission))
-
-
-def bulk_actions(user: Any, states: Sequence[str]) -> tuple[Action, ...]:
-    """What this user may do to selected rows of a list that is narrowed to these states (none: to all)."""
-    shown = {JobState(state) for state in states} or set(JobState)
-    return tuple(action for action in ACTIONS if action.states & shown and may(user, action.permission))
 
 
 @require_POST
@@ -168,7 +51,9 @@ def act(request: HttpRequest, verb: str) -> HttpResponseBase:
         if not job_ids:
             return _answer(request, ok=False, text=f"Nothing was selected to {action.label.lower()}.", status=400)
         outcomes = action.perform(job_ids)
-    except reads.UNREACHABLE as error:
+    except OutcomeUnknown as error:
+        return _answer(request, ok=False, text=f"{error} Look before you do it again.", status=503)
+    except StoreUnavailable as error:
         return _answer(request, ok=False, text=f"{error} Nothing more was done.", status=503)
     except SchedulerError as error:
         return _answer(request, ok=False, text=f"{error} {error.fix}".strip(), status=409)
@@ -213,7 +98,8 @@ def _act_on_matching(request: HttpRequest, action: Action) -> HttpResponse:
             return render(
                 request,
                 "dashboard/continue.html",
-                {
+                shell(reads.overall())
+                | {
                     "action": action,
                     "filters": filters,
                     "until": until,
@@ -253,13 +139,13 @@ def confirm(request: HttpRequest, verb: str) -> HttpResponseBase:
     action = _action(request, verb)
     given = request.POST if request.method == "POST" else request.GET
     job_ids = list(dict.fromkeys(given.getlist("id")))[:AT_ONCE]
-    back = _safe(request, given.get("next", "")) or reverse("dashboard:dead")
-    context: dict[str, Any] = {
+    back = own_address(request, given.get("next", "")) or reverse("dashboard:dead")
+    overall = reads.overall()
+    context = shell(overall) | {
         "action": action,
         "ids": job_ids,
         "back": back,
         "typed_above": TYPED_ABOVE,
-        "overall": reads.overall(),
     }
     try:
         if job_ids:
@@ -269,7 +155,7 @@ def confirm(request: HttpRequest, verb: str) -> HttpResponseBase:
             filters = Filters.read(given)
             if not filters.states:
                 raise Http404
-            until = context["overall"].now
+            until = overall.now
             number = api.count_matching(filters.selection(until, until))
             context |= {"filters": filters, "until": until, "number": number}
         else:
@@ -295,20 +181,24 @@ def _answer(request: HttpRequest, *, ok: bool, text: str, status: int = 200, gon
     if not request.accepts("text/html"):
         return JsonResponse({"ok": ok, "message": text}, status=status)
     (messages.success if ok else messages.error)(request, text)
-    target = _safe(request, request.POST.get("next", ""))
+    target = own_address(request, request.POST.get("next", ""))
     if gone or not target:
         target = (
-            _safe(request, request.POST.get("after", "")) or (target if not gone else "") or reverse("dashboard:jobs")
+            own_address(request, request.POST.get("after", ""))
+            or (target if not gone else "")
+            or reverse("dashboard:jobs")
         )
     response = redirect(target)
     response.status_code = 303
     return response
 
 
-def _safe(request: HttpRequest, url: str) -> str:
+def own_address(request: HttpRequest, url: str) -> str:
     """The address when it is one of ours, else nothing."""
-    if url.startswith("/") and url_has_allowed_host_and_scheme(
-        url, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    if (
+        url.startswith("/")
+        and url.isprintable()
+        and url_has_allowed_host_and_scheme(url, allowed_hosts={request.get_host()}, require_https=request.is_secure())
     ):
         return url
     return ""
@@ -322,11 +212,3 @@ def _number(text: str) -> int:
 def _log(request: HttpRequest, action: Action, done: int, **facts: object) -> None:
     """One line for each thing that somebody did: who, what, to how many."""
     log.info("dashboard.action %s by %s: %d jobs %s", action.verb, request.user.get_username(), done, facts)
-
-
-def frozen(until: datetime) -> str:
-    """The moment as it is carried through the confirmation form."""
-    return until.isoformat()
-
-
-__all__ = ["ACTIONS", "BY_VERB", "Action", "act", "bulk_actions", "confirm", "job_url", "possible"]

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -67,7 +68,7 @@ class LastKnown:
 
     def read(self) -> Overall:
         """A fresh reading, or the last one with ``trouble`` saying why it is not fresh."""
-        if self._overall.trouble and time.monotonic() - self._failed_at < RETRY_AFTER_SECONDS:
+        if self._away:
             return self._overall
         try:
             overall = _overall()
@@ -75,10 +76,20 @@ class LastKnown:
             overall = self._failed(error)
         with self._lock:
             self._overall = overall
+            if overall.trouble:
+                self._failed_at = time.monotonic()
         return overall
 
+    @property
+    def _away(self) -> bool:
+        return bool(self._overall.trouble) and time.monotonic() - self._failed_at < RETRY_AFTER_SECONDS
+
+    def refuse_while_away(self) -> None:
+        """Raises StoreUnavailable when the store did not answer a moment ago."""
+        if self._away:
+            raise StoreUnavailable(self._overall.trouble, fix=self._overall.fix)
+
     def _failed(self, error: Exception) -> Overall:
-        self._failed_at = time.monotonic()
         last = self._overall
         return Overall(
             pools=last.pools,
@@ -124,37 +135,45 @@ def overall() -> Overall:
     return last_known.read()
 
 
+@contextmanager
+def _asking() -> Iterator[None]:
+    """A read with a budget. While the store is known to be away it is not asked, so that a page waits for it once."""
+    last_known.refuse_while_away()
+    with api.budget(BUDGET_SECONDS):
+        yield
+
+
 def jobs(selection: JobFilter, cursor: str, limit: int) -> Page:
     """One page of the list. OptionInvalid for a cursor that is not one of ours."""
-    with api.budget(BUDGET_SECONDS):
+    with _asking():
         return api.list_jobs(selection, cursor=cursor or None, limit=limit)
 
 
 def job(job_id: str) -> Job:
     """One job with its attempts, or JobNotFound."""
-    with api.budget(BUDGET_SECONDS):
+    with _asking():
         return api.get_job(job_id)
 
 
 def jobs_by_id(job_ids: Sequence[str]) -> list[Job | None]:
     """Each of the jobs, None where there is none."""
-    with api.budget(BUDGET_SECONDS):
+    with _asking():
         return api.get_jobs(job_ids)
 
 
 def error_groups(selection: JobFilter, sample: int) -> list[ErrorGroup]:
     """The newest ``sample`` dead jobs that match, by what they died of."""
-    with api.budget(BUDGET_SECONDS):
+    with _asking():
         return api.error_groups(selection, sample=sample)
 
 
 def workers() -> list[Worker]:
     """Every worker host and worker that beats or has beaten lately."""
-    with api.budget(BUDGET_SECONDS):
+    with _asking():
         return list(api.workers.list())
 
 
 def series() -> list[dict[str, Any]]:
     """What ended in the last hour, over all pools."""
-    with api.budget(BUDGET_SECONDS):
+    with _asking():
         return list(api.stats.series(minutes=60))

@@ -15,13 +15,16 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from dashboard import actions, findings, reads, timeline
+from dashboard import findings, reads, timeline
+from dashboard.actions import own_address
 from dashboard.figures import figures, version
 from dashboard.filters import Filters
 from dashboard.links import job_fragment_url, job_url
-from dashboard.panels import BY_SLUG, PANELS
+from dashboard.panels import BY_SLUG
 from dashboard.permissions import VIEW, requires
 from dashboard.reads import Overall
+from dashboard.shell import shell
+from dashboard.verbs import possible
 from jobs.core.job import Job, iso
 from jobs.exceptions import JobNotFound, OptionInvalid, SchedulerError
 
@@ -41,7 +44,7 @@ def page(request: HttpRequest, slug: str) -> HttpResponseBase:
     panel = BY_SLUG[slug]
     overall = reads.overall()
     query = request.GET.urlencode()
-    context = shell(request, overall) | {
+    context = shell(overall) | {
         "panel": panel,
         "template": panel.template,
         "fragment_url": reverse("dashboard:fragment", args=[slug]) + (f"?{query}" if query else ""),
@@ -101,7 +104,7 @@ def job(request: HttpRequest, job_id: str = "") -> HttpResponseBase:
     """The page of one job. 404 when there is none of this id (any more)."""
     job_id = job_id or request.GET.get("id", "")
     overall = reads.overall()
-    context = shell(request, overall) | {
+    context = shell(overall) | {
         "panel": BY_SLUG["jobs"],
         "template": "dashboard/panels/job.html",
         "fragment_url": job_fragment_url(job_id),
@@ -153,7 +156,7 @@ def find(request: HttpRequest) -> HttpResponseBase:
 def theme(request: HttpRequest) -> HttpResponse:
     """Keeps the reader's choice of light or dark in a cookie, so that the server renders it and nothing flashes."""
     chosen = request.POST.get("theme", "")
-    back = actions._safe(request, request.POST.get("next", "")) or reverse("dashboard:overview")
+    back = own_address(request, request.POST.get("next", "")) or reverse("dashboard:overview")
     response: HttpResponse = redirect(back) if request.accepts("text/html") else HttpResponse(status=204)
     if chosen in THEMES:
         response.set_cookie(
@@ -165,12 +168,6 @@ def theme(request: HttpRequest) -> HttpResponse:
             secure=settings.SESSION_COOKIE_SECURE,
         )
     return response
-
-
-def shell(request: HttpRequest, overall: Overall) -> dict[str, Any]:
-    """What the frame around every panel shows."""
-    found = figures(overall)
-    return {"overall": overall, "now": overall.now, "figures": found, "version": version(found), "panels": PANELS}
 
 
 def _read(context: Callable[[], dict[str, Any]], overall: Overall) -> dict[str, Any]:
@@ -204,7 +201,7 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
         "finding": finding,
         "rest": rest,
         "reason": findings.reason(job, overall),
-        "actions": actions.possible(job, request.user),
+        "actions": possible(job, request.user),
         "parts": found,
         "busy": timeline.busy_words(found),
         "changes": timeline.changes(job),

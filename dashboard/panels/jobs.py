@@ -8,10 +8,11 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
-from dashboard import actions, findings, reads
+from dashboard import findings, reads
 from dashboard.filters import Filters
 from dashboard.panels.base import Panel
 from dashboard.reads import Overall
+from dashboard.verbs import Action, bulk_actions, possible
 from jobs.core.job import Job
 from jobs.core.states import JobState
 
@@ -25,7 +26,7 @@ class Row:
 
     job: Job
     reason: str
-    actions: tuple[actions.Action, ...]
+    actions: tuple[Action, ...]
 
 
 class Jobs(Panel):
@@ -51,7 +52,7 @@ class Jobs(Panel):
             "tabs": [(state, filters.with_states(str(state)).query) for state in JobState],
             "all_states": filters.with_states().query,
             "pool_names": sorted(pool["name"] for pool in overall.pools),
-            "selection": actions.bulk_actions(request.user, filters.states),
+            "selection": bulk_actions(request.user, filters.states),
         }
 
     def updates(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
@@ -77,4 +78,4 @@ class Jobs(Panel):
 
 
 def rows(request: HttpRequest, jobs: list[Job], overall: Overall) -> list[Row]:
-    return [Row(job, findings.reason(job, overall), actions.possible(job, request.user)) for job in jobs]
+    return [Row(job, findings.reason(job, overall), possible(job, request.user)) for job in jobs]

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from dashboard.actions import ACTIONS
 from dashboard.permissions import ADMINISTER, OPERATE
+from dashboard.verbs import ACTIONS
 from tests.dashboard.browsing import TOKEN, send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop

@@ -1,0 +1,15 @@
+"""What the frame around every page shows: the navigation with its counts, the title, the state of the store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.figures import figures, version
+from dashboard.panels import PANELS
+from dashboard.reads import Overall
+
+
+def shell(overall: Overall) -> dict[str, Any]:
+    """The context that ``dashboard/shell.html`` needs."""
+    found = figures(overall)
+    return {"overall": overall, "now": overall.now, "figures": found, "version": version(found), "panels": PANELS}

@@ -1,0 +1,155 @@
+"""The WebSocket: who gets in, what is told, and when it ends. Against the whole application, as a server runs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.test import Client
+
+from dashboard import consumers, feed
+from tests.dashboard.seeding import Shop
+from tests.dashboard.sockets import Socket
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def session(login: Callable[[str], Client]) -> Callable[[str], str]:
+    """``session("viewer")``: the session cookie of that person."""
+    return lambda role: login(role).cookies["sessionid"].value
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(feed, "GAP_SECONDS", 0.02)
+
+
+async def refused(socket: Socket) -> bool:
+    """True when the handshake was refused and nothing at all was sent."""
+    return not await socket.open() and await socket.receive_nothing()
+
+
+@pytest.mark.parametrize(
+    "origin", [None, b"null", b"https://evil.example", b"http://localhost:81", b"https://localhost"]
+)
+async def test_a_foreign_page_is_refused_before_anything_is_sent(origin: bytes | None, session: Any) -> None:
+    cookie = await sync_to_async(session)("viewer")
+
+    assert await refused(Socket(cookie, origin=origin))
+
+
+@pytest.mark.parametrize("role", ["anonymous", "stranger"])
+async def test_who_may_not_see_the_dashboard_is_refused(role: str, session: Any) -> None:
+    cookie = None if role == "anonymous" else await sync_to_async(session)(role)
+
+    assert await refused(Socket(cookie))
+
+
+async def test_a_made_up_session_is_refused() -> None:
+    assert await refused(Socket("a" * 32))
+
+
+async def test_an_unknown_path_is_refused(session: Any) -> None:
+    cookie = await sync_to_async(session)("viewer")
+
+    assert await refused(Socket(cookie, path="/ws/other/"))
+
+
+async def test_a_viewer_is_told_everything_once_and_then_what_changes(session: Any, shop: Shop, fast: None) -> None:
+    socket = Socket(await sync_to_async(session)("viewer"))
+    assert await socket.open()
+    whole = await socket.frame()
+    assert whole["type"] == "figures"
+    assert whole["figures"]["states.ready"] == "0"
+
+    await sync_to_async(shop.many)(3)
+    change = await socket.frame()
+
+    assert (change["type"], change["since"]) == ("changes", whole["version"])
+    assert change["figures"]["states.ready"] == "3"
+    assert "states.dead" not in change["figures"]
+    await socket.leave()
+
+
+async def test_when_nothing_happens_only_a_small_beat_is_sent(
+    session: Any, fast: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed, "BEAT_SECONDS", 0.2)
+    socket = Socket(await sync_to_async(session)("viewer"))
+    await socket.open()
+    whole = await socket.frame()
+
+    beat = await socket.frame()
+
+    assert (beat["type"], beat["version"]) == ("beat", whole["version"])
+    assert len(json.dumps(beat)) < 120
+    await socket.leave()
+
+
+@pytest.mark.parametrize("loss", ["permission", "account", "session", "password"])
+async def test_losing_the_right_closes_the_socket(
+    loss: str, session: Any, fast: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.1)
+    cookie = await sync_to_async(session)("viewer")
+    socket = Socket(cookie)
+    await socket.open()
+    await socket.frame()
+
+    await sync_to_async(take_away)(loss, cookie)
+
+    assert await socket.closed() == consumers.NOT_ALLOWED
+
+
+def take_away(loss: str, cookie: str) -> None:
+    user = User.objects.get(username="viewer")
+    if loss == "permission":
+        user.user_permissions.clear()
+    elif loss == "account":
+        User.objects.filter(pk=user.pk).update(is_active=False)
+    elif loss == "password":
+        user.set_password("another")
+        user.save()
+    else:
+        Session.objects.filter(session_key=cookie).delete()
+
+
+def test_the_right_is_asked_for_again_within_30_seconds() -> None:
+    assert consumers.RECHECK_SECONDS * 1.2 <= 30
+
+
+async def test_what_a_page_sends_means_nothing_and_a_flood_is_cut_off(session: Any, shop: Shop, fast: None) -> None:
+    socket = Socket(await sync_to_async(session)("viewer"))
+    await socket.open()
+    job_id = await sync_to_async(shop.dead)()
+    order = json.dumps({"action": "resubmit", "id": job_id})
+    for words in (order, "[" * 10_000, "", "null", b"\xff\x00", *["x"] * consumers.FRAMES_TAKEN):
+        await socket.say(words)
+
+    assert await socket.closed() == consumers.FLOOD
+    assert await sync_to_async(shop.state)(job_id) == "dead"
+
+
+async def test_one_person_has_a_bounded_number_of_sockets(
+    session: Any, fast: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "SOCKETS_PER_USER", 2)
+    cookie = await sync_to_async(session)("viewer")
+    first, second, third = Socket(cookie), Socket(cookie), Socket(cookie)
+    assert await first.open()
+    assert await second.open()
+
+    assert await refused(Socket(cookie))
+    await first.leave()
+
+    assert await third.open()
+    await second.leave()
+    await third.leave()
+    assert not consumers.DashboardConsumer.open_sockets

@@ -1,0 +1,101 @@
+"""Filters: the same list from the same address, whatever the address holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.http import QueryDict
+from django.test import Client
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dashboard.filters import PAGE, PAGE_MAX, Filters
+from tests.dashboard.seeding import Shop
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WORDS = ("state", "pool", "type", "tag", "search", "since", "limit", "cursor", "shown", "updates", "id", "q")
+
+
+@pytest.mark.parametrize(
+    ("since", "moment"),
+    [
+        ("90s", NOW - timedelta(seconds=90)),
+        ("5m", NOW - timedelta(minutes=5)),
+        ("7d", NOW - timedelta(days=7)),
+        ("2026-01-01T09:00:00Z", datetime(2026, 1, 1, 9, tzinfo=UTC)),
+        ("2026-01-01T09:00", datetime(2026, 1, 1, 9, tzinfo=UTC)),
+        ("2026-01-01T09:00:00+02:00", datetime(2026, 1, 1, 7, tzinfo=UTC)),
+    ],
+)
+def test_since_takes_a_duration_or_a_moment(since: str, moment: datetime) -> None:
+    query = QueryDict(mutable=True)
+    query["since"] = since
+
+    assert Filters.read(query).selection(NOW).since == moment
+
+
+@pytest.mark.parametrize("since", ["yesterday", "5", "m", "-5m", "999999999d", "2026-13-01", "²m"])
+def test_a_since_that_is_no_time_is_named_and_left_out(since: str) -> None:
+    query = QueryDict(mutable=True)
+    query["since"] = since
+    filters = Filters.read(query)
+
+    assert filters.selection(NOW).since is None
+    assert "is no time" in filters.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("given_limit", "limit"),
+    [
+        ("", PAGE),
+        ("abc", PAGE),
+        ("10", 10),
+        ("0", 1),
+        ("-1", 1),
+        ("1000000000", PAGE_MAX),
+        ("NaN", PAGE),
+        ("1e9", PAGE),
+    ],
+)
+def test_the_limit_is_bounded(given_limit: str, limit: int) -> None:
+    assert Filters.read(QueryDict(f"limit={given_limit}")).limit == limit
+
+
+def test_words_of_pages_and_of_the_contract_both_name_states() -> None:
+    assert Filters.read(QueryDict("state=running,retry-wait&state=DEAD&state=dead")).states == (
+        "leased",
+        "retry_wait",
+        "dead",
+    )
+
+
+queries = st.lists(st.tuples(st.sampled_from(WORDS), st.text(max_size=300)), max_size=12)
+
+
+@given(queries)
+def test_what_is_written_into_an_address_is_read_back_from_it(pairs: list[tuple[str, str]]) -> None:
+    query = QueryDict(mutable=True)
+    for word, value in pairs:
+        query.appendlist(word, value)
+    filters = Filters.read(query)
+
+    again = Filters.read(QueryDict(filters.query))
+
+    assert again.pairs == filters.pairs
+    assert again.limit == filters.limit
+    assert all(len(value) <= 200 for _, value in filters.pairs)
+    assert len(filters.chips) == len(filters.pairs)
+
+
+@pytest.mark.parametrize(
+    "path", ["/dashboard/jobs/", "/dashboard/dead/", "/dashboard/fragments/jobs/", "/dashboard/find/"]
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pairs=queries)
+def test_no_query_breaks_a_page(path: str, pairs: list[tuple[str, str]], viewer: Client, shop: Shop) -> None:
+    query = QueryDict(mutable=True)
+    for word, value in pairs:
+        query.appendlist(word, value.encode("utf-8", "replace").decode())
+
+    assert viewer.get(f"{path}?{query.urlencode()}").status_code in (200, 302, 400)

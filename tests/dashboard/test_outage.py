@@ -1,0 +1,126 @@
+"""With the store gone or silent: pages come, say so, show the last that was known with its age, and offer no action."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from dashboard import health, reads
+from tests.dashboard.browsing import send, tags, text
+from tests.dashboard.seeding import Shop
+from tests.support.valkey import ValkeyServer
+
+PAGES = ("/dashboard/", "/dashboard/jobs/", "/dashboard/dead/", "/dashboard/pools/", "/dashboard/workers/")
+
+
+@pytest.fixture
+def store_of_its_own(settings, private_valkey: ValkeyServer) -> Iterator[ValkeyServer]:
+    settings.SCHEDULER = {**settings.SCHEDULER, "REDIS_URL": private_valkey.url}
+    yield private_valkey
+    reads.last_known.forget()
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("harm", ["kill", "stop"])
+def test_each_page_comes_within_seconds_and_says_what_is_wrong(
+    harm: str, path: str, store_of_its_own: ValkeyServer, administrator: Client
+) -> None:
+    job_id = Shop().dead()
+    administrator.get(path)
+    getattr(store_of_its_own, harm)()
+
+    started = time.monotonic()
+    page = administrator.get(path)
+    took = time.monotonic() - started
+
+    assert page.status_code == 200
+    assert took < 5
+    assert "The store cannot be reached." in text(page)
+    assert "Actions are off until it answers." in text(page)
+    assert job_id  # it was there
+    for tag, attributes in tags(page):
+        if tag == "button" and str(attributes.get("formaction", "")).startswith("/dashboard/actions/"):
+            assert "disabled" in attributes
+
+
+def test_the_last_figures_stay_with_their_age(store_of_its_own: ValkeyServer, viewer: Client) -> None:
+    Shop().many(7)
+    viewer.get("/dashboard/")
+    store_of_its_own.kill()
+
+    words = text(viewer.get("/dashboard/"))
+
+    assert "No job runs, 7 wait, none is dead." in words
+    assert "Figures are as they were" in words
+
+
+def test_a_page_of_a_job_says_that_it_cannot_be_read(store_of_its_own: ValkeyServer, viewer: Client) -> None:
+    job_id = Shop().ready()
+    store_of_its_own.kill()
+
+    page = viewer.get(f"/dashboard/jobs/{job_id}/")
+
+    assert page.status_code == 200
+    assert "This cannot be shown while the store is away." in text(page)
+
+
+def test_what_scripts_ask_for_is_503_and_they_keep_what_they_have(
+    store_of_its_own: ValkeyServer, viewer: Client
+) -> None:
+    store_of_its_own.kill()
+
+    assert viewer.get("/dashboard/fragments/overview/").status_code == 503
+    snapshot = viewer.get("/dashboard/snapshot/")
+    assert snapshot.status_code == 200
+    assert snapshot.json()["trouble"]
+
+
+def test_an_action_says_that_nothing_was_done(store_of_its_own: ValkeyServer, operator: Client) -> None:
+    job_id = Shop().dead()
+    store_of_its_own.kill()
+
+    answer = send(operator, "/dashboard/actions/resubmit/", {"id": job_id}, script=True)
+
+    assert answer.status_code == 503
+    assert answer.json()["ok"] is False
+
+
+def test_after_its_return_pages_are_fresh_again(store_of_its_own: ValkeyServer, viewer: Client) -> None:
+    viewer.get("/dashboard/")
+    store_of_its_own.kill()
+    viewer.get("/dashboard/")
+    store_of_its_own.start()
+    time.sleep(reads.RETRY_AFTER_SECONDS)
+
+    banner = next(a for _, a in tags(viewer.get("/dashboard/")) if a.get("id") == "trouble")
+    assert "hidden" in banner
+
+
+@pytest.mark.django_db
+class TestHealth:
+    @pytest.fixture(autouse=True)
+    def _forget(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(health, "_memory", (float("-inf"), {}))
+
+    def test_ready_when_everything_answers(self, client: Client) -> None:
+        answer = client.get("/readyz", headers={"host": "localhost"})
+
+        assert answer.status_code == 200
+        assert answer.json() == {"ready": True, "store": "ok", "database": "ok", "migrations": "ok"}
+
+    def test_live_but_not_ready_without_a_store(self, store_of_its_own: ValkeyServer, client: Client) -> None:
+        store_of_its_own.kill()
+
+        ready = client.get("/readyz", headers={"host": "localhost"})
+
+        assert ready.status_code == 503
+        assert ready.json()["store"] == "unreachable"
+        assert store_of_its_own.socket not in ready.content.decode()
+        assert client.get("/livez", headers={"host": "localhost"}).status_code == 200
+
+    def test_neither_takes_a_post(self, client: Client) -> None:
+        for path in ("/livez", "/readyz"):
+            assert client.post(path, headers={"host": "localhost"}).status_code == 405
