@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any
 
 from jobs.conf import Settings
@@ -41,6 +42,7 @@ READ_BATCH = 100
 ID_BYTES = 200
 
 _CLAIM_ROUNDS = 20
+_CLAIM_SECONDS = 6.0
 _HALF_DONE_SECONDS = 0.05
 
 
@@ -111,9 +113,9 @@ class Jobs:
         for _ in range(_CLAIM_ROUNDS):
             holder = self._directory.take(job_id, str(route))
             claimed = codec.parse_route(holder)
-            if claimed is None or claimed == route:
+            if claimed == route:
                 return route
-            if self._read(claimed, [job_id])[0] is not None or self._void(claimed, job_id) == "exists":
+            if claimed is not None and self._topology.exists(claimed) and self._void(claimed, job_id) == "exists":
                 raise _id_taken(job_id)
             if self._directory.take(job_id, str(route), expected=holder) == str(route):
                 return route
@@ -133,7 +135,7 @@ class Jobs:
 
     def _enqueue_unique(self, spec: JobSpec, unique: Unique, body: bytes, made_id: str | None) -> Enqueued:
         name = _unique_name(spec.type, unique.key)
-        for _ in range(_CLAIM_ROUNDS):
+        for _ in _rounds():
             if spec.id is not None:
                 job_id = checked_id(spec.id)
                 route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id))
@@ -162,7 +164,7 @@ class Jobs:
     def _claim_unique(self, name: str, job_id: str, on_duplicate: str) -> Job | None:
         """Claims the key for the job to be; the job that holds it where one does."""
         holder = self._unique.take(name, job_id)
-        for _ in range(_CLAIM_ROUNDS):
+        for _ in _rounds():
             if holder == job_id:
                 return None
             held_by = self._settled(holder)
@@ -405,6 +407,16 @@ class Jobs:
     def _now(self) -> Any:
         now = self._clock.now_ms()
         return "" if now is None else now
+
+
+def _rounds() -> Iterator[int]:
+    """Rounds of a fight over a name, for a few seconds; who lost one waits a moment, so that the winner can finish."""
+    deadline = time.monotonic() + _CLAIM_SECONDS
+    for number in count():
+        yield number
+        if time.monotonic() > deadline:
+            return
+        time.sleep(random.uniform(0, min(0.002 * number, 0.05)))
 
 
 def _batches(payloads: Sequence[bytes]) -> Iterator[tuple[int, int]]:

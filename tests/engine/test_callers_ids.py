@@ -1,0 +1,187 @@
+"""Ids that callers choose: unique over all pools, found without knowing the pool, free again when the job is gone."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from jobs.core.job import JobSpec, Unique
+from jobs.engine import Engine
+from jobs.engine.holders import Holders
+from jobs.exceptions import DuplicateJob, OptionInvalid
+from tests.support.clock import ManualClock
+from tests.support.steps import Steps, everything
+
+
+def enqueue(engine: Engine, job_id: str, pool: str = "default", payload: bytes = b"{}") -> str:
+    return engine.jobs.enqueue(JobSpec(type="t", pool=pool, id=job_id), [payload])[0].id
+
+
+def directory(engine: Engine) -> dict[str, str]:
+    return dict(pair for bucket in range(256) for pair in Holders(engine.store, "ids").sweep(bucket))
+
+
+@pytest.mark.parametrize(
+    "job_id",
+    [
+        "1",
+        "order:42",
+        "a/b/c?d=e&f#g",
+        "{}",
+        "{default.1.0}",
+        'it\'s "quoted"',
+        "two words",
+        "%2F..\\",
+        "ünï ☃ 日本語 🚀",
+        "x" * 200,
+        "é" * 100,
+        "00000000000000000000",
+        "00000000000000000000-default.1",
+        "UPPERCASE00000000000-default.1.0",
+    ],
+)
+def test_any_printable_text_can_be_an_id(engine: Engine, steps: Steps, job_id: str) -> None:
+    assert enqueue(engine, job_id, payload=b"[1]") == job_id
+
+    assert engine.jobs.get(job_id).payload == [1]
+    assert [job.id for job in engine.jobs.page().items] == [job_id]
+    assert steps.complete(steps.lease()) == "ok"
+    assert engine.jobs.get(job_id).state == "succeeded"
+    engine.jobs.discard(job_id)
+    assert engine.jobs.find(job_id) is None
+    assert directory(engine) == {}
+
+
+@pytest.mark.parametrize(
+    "job_id",
+    [
+        "",
+        " ",
+        " x",
+        "x ",
+        "a\nb",
+        "a\0b",
+        "\x1b[31m",
+        "\ud800",
+        "x" * 201,
+        "é" * 101,
+        "00000000000000000000-default.1.0",
+        "00000000000000000000-anything.99.7",
+    ],
+)
+@pytest.mark.parametrize("with_key", [False, True])
+def test_anything_else_is_refused_and_nothing_is_stored(engine: Engine, job_id: str, with_key: bool) -> None:
+    unique = Unique(key="k") if with_key else None
+    with pytest.raises(OptionInvalid):
+        engine.jobs.enqueue(JobSpec(type="t", id=job_id, unique=unique), [b"{}"])
+
+    assert everything(engine.store) == {}
+
+
+@pytest.mark.parametrize("pool", ["default", "other"])
+@pytest.mark.parametrize("state", ["ready", "succeeded", "dead"])
+def test_an_id_is_one_over_all_pools_as_long_as_its_job_is_kept(
+    engine: Engine, steps: Steps, pool: str, state: str
+) -> None:
+    enqueue(engine, "mine", payload=b"[1]")
+    if state == "succeeded":
+        steps.complete(steps.lease())
+    elif state == "dead":
+        steps.fail(steps.lease(), "dead")
+
+    with pytest.raises(DuplicateJob) as refused:
+        enqueue(engine, "mine", pool)
+
+    assert refused.value.job_id == "mine"
+    assert engine.jobs.get("mine").payload == [1]
+    assert engine.jobs.get("mine").state == state
+
+
+@pytest.mark.parametrize("pool", ["default", "other"])
+def test_an_id_is_free_again_when_its_job_is_gone(engine: Engine, steps: Steps, pool: str) -> None:
+    enqueue(engine, "mine")
+    engine.jobs.cancel("mine")
+    engine.jobs.discard("mine")
+
+    enqueue(engine, "mine", pool, b"[2]")
+
+    assert (engine.jobs.get("mine").pool, engine.jobs.get("mine").payload) == (pool, [2])
+
+
+@pytest.mark.parametrize("pool", ["default", "other"])
+def test_a_claim_whose_producer_died_is_finished_or_taken_over(engine: Engine, steps: Steps, pool: str) -> None:
+    """The producer entered the id for the pool ``default`` and died before it created the job."""
+    Holders(engine.store, "ids").take("mine", str(steps.route))
+
+    enqueue(engine, "mine", pool)
+
+    assert engine.jobs.get("mine").pool == pool
+    assert directory(engine) == {"mine": f"{pool}.1.0"}
+
+
+def test_a_producer_whose_claim_was_taken_over_makes_no_second_job(engine: Engine, steps: Steps) -> None:
+    route = steps.route
+    Holders(engine.store, "ids").take("mine", str(route))
+    enqueue(engine, "mine", "other")
+
+    spec = JobSpec(type="t", id="mine")
+    with pytest.raises(DuplicateJob):
+        engine.jobs._enqueue_claimed(spec, route, "mine", b"\x00" * 40)
+
+    assert steps.ask().jobs == []
+    assert engine.jobs.get("mine").pool == "other"
+
+
+def test_a_voided_id_can_be_used_again_after_a_while(engine: Engine, steps: Steps, clock: ManualClock) -> None:
+    Holders(engine.store, "ids").take("mine", str(steps.route))
+    enqueue(engine, "mine", "other")
+    engine.jobs.cancel("mine")
+    engine.jobs.discard("mine")
+
+    clock.advance(60)
+
+    enqueue(engine, "mine")
+    assert engine.jobs.get("mine").pool == "default"
+
+
+def test_a_claim_that_makes_no_sense_is_taken_over(engine: Engine) -> None:
+    for nonsense in ("nonsense", "no.such.route", "gone.1.0", "\x00"):
+        Holders(engine.store, "ids").take("mine", nonsense)
+
+        assert engine.jobs.find("mine") is None
+        enqueue(engine, "mine")
+
+        assert engine.jobs.get("mine").state == "ready"
+        engine.jobs.cancel("mine")
+        engine.jobs.discard("mine")
+
+
+def test_thirty_producers_of_one_id_make_one_job(engine: Engine) -> None:
+    def attempt(number: int) -> str | None:
+        try:
+            return enqueue(engine, "mine", f"p{number % 3}", b"[%d]" % number)
+        except DuplicateJob:
+            return None
+
+    with ThreadPoolExecutor(30) as threads:
+        answers = list(threads.map(attempt, range(30)))
+
+    assert [answer for answer in answers if answer] == ["mine"]
+    jobs = [job for pool in range(3) for job in Steps(engine, f"p{pool}").lease_all()]
+    assert [job.id for job in jobs] == ["mine"]
+
+
+def test_an_id_goes_with_one_payload(engine: Engine) -> None:
+    for payloads in ([], [b"{}", b"{}"]):
+        with pytest.raises(OptionInvalid):
+            engine.jobs.enqueue(JobSpec(type="t", id="mine"), payloads)
+
+
+def test_ids_of_both_kinds_can_be_read_together(engine: Engine, steps: Steps) -> None:
+    ours = steps.enqueue()
+    enqueue(engine, "mine", "other")
+
+    jobs = engine.jobs.get_many(["mine", "unknown", ours, "mine"])
+
+    assert [job.id if job else None for job in jobs] == ["mine", None, ours, "mine"]
