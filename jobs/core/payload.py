@@ -69,22 +69,26 @@ class PayloadCodec:
     def __init__(self, type_name: str, function: Callable[..., Any]) -> None:
         self.type_name = type_name
         self.takes_context = False
-        self._rest: Any = None  # what **kwargs may hold, if the function takes them
+        self.takes_any_argument = False
+        self._rest: Any = Any  # the annotation of **kwargs
         fields: list[Any] = []
         for parameter, hint in _parameters(type_name, function):
             if parameter.name == CONTEXT_ARGUMENT:
                 self.takes_context = True
             elif parameter.kind is parameter.VAR_KEYWORD:
-                self._rest = types.GenericAlias(dict, (str, hint))
+                self.takes_any_argument, self._rest = True, hint
             elif parameter.default is parameter.empty:
                 fields.append((parameter.name, hint))
             else:
                 fields.append((parameter.name, hint, msgspec.field(default_factory=_always(parameter.default))))
         self.arguments: tuple[str, ...] = tuple(field[0] for field in fields)
-        self.takes_any_argument = self._rest is not None
         self._required = tuple(field[0] for field in fields if len(field) == 2)
         shape = msgspec.defstruct(
-            "Payload", fields, kw_only=True, forbid_unknown_fields=self._rest is None, module=function.__module__
+            "Payload",
+            fields,
+            kw_only=True,
+            forbid_unknown_fields=not self.takes_any_argument,
+            module=function.__module__,
         )
         self._decode_named = _compile(type_name, shape, fields)
 
@@ -97,7 +101,7 @@ class PayloadCodec:
             raise self._misfit(payload, error) from None
         except ValueError as error:
             raise _unserialisable(self.type_name, payload, error) from None
-        if self._rest is not None:
+        if self.takes_any_argument:
             self._decode_rest(data)
         return data
 
@@ -107,7 +111,7 @@ class PayloadCodec:
             arguments = self._decode_arguments(data)
         except (ValueError, RecursionError) as error:
             raise PayloadInvalid(f"{self.type_name}: the stored payload is not JSON: {error}") from None
-        if self._rest is not None:
+        if self.takes_any_argument:
             arguments.update(self._decode_rest(data))
         return arguments
 
@@ -118,19 +122,20 @@ class PayloadCodec:
             raise self._misfit(_loads(data), error) from None
 
     def _decode_rest(self, data: bytes) -> dict[str, Any]:
-        rest = {name: value for name, value in _loads(data).items() if name not in self.arguments}
-        if CONTEXT_ARGUMENT in rest:
-            raise self._misfit(rest, "the name belongs to the context")
-        try:
-            converted: dict[str, Any] = msgspec.convert(rest, self._rest, str_keys=True)
-        except msgspec.ValidationError as error:
-            for name, value in rest.items():
-                try:
-                    msgspec.convert({name: value}, self._rest, str_keys=True)
-                except msgspec.ValidationError:
-                    raise PayloadInvalid(f"{self.type_name}: argument {shown(name)}: {_reworded(error)[1]}") from None
-            raise
-        return converted
+        """What ``**kwargs`` is given."""
+        rest: dict[str, Any] = {}
+        for name, value in _loads(data).items():
+            if name in self.arguments:
+                continue
+            if name == CONTEXT_ARGUMENT:
+                raise self._misfit({name: value}, "the name belongs to the context")
+            try:
+                rest[name] = msgspec.convert(value, self._rest, str_keys=True)
+            except msgspec.ValidationError as error:
+                where, what = _reworded(error)
+                place = f"{name}.{where}" if where else name
+                raise PayloadInvalid(f"{self.type_name}: argument {shown(place)}: {what}") from None
+        return rest
 
     def _misfit(self, payload: Any, problem: Exception | str) -> PayloadInvalid:
         """The error for a payload that is JSON, but not what the signature asks for."""
@@ -146,7 +151,7 @@ class PayloadCodec:
                     f"{self.type_name}: {CONTEXT_ARGUMENT!r} is not part of the payload",
                     fix="Leave it out: the worker brings the context.",
                 )
-            if self._rest is None and name not in self.arguments:
+            if not self.takes_any_argument and name not in self.arguments:
                 return PayloadInvalid(
                     f"{self.type_name} takes no argument {shown(name)}",
                     fix=did_you_mean(str(name), self.arguments, none=takes),

@@ -6,13 +6,14 @@ import time
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 
 from jobs import JobFilter, discard_matching, enqueue, get_job, resubmit_matching
-from jobs.api import acount_matching, aresubmit_matching, count_matching, enqueue_many
+from jobs.api import acount_matching, adiscard_matching, aresubmit_matching, count_matching, enqueue_many
 from jobs.api.bulk import FAILURES_KEPT
 from jobs.core.states import JobState
 from jobs.engine import Engine
-from jobs.exceptions import OptionInvalid, PayloadInvalid
+from jobs.exceptions import JobNotFound, OptionInvalid, PayloadInvalid
 from jobs.testing import drain
 
 DEAD = JobFilter(states=(JobState.DEAD,))
@@ -138,6 +139,14 @@ class TestDiscarding:
         assert (last.done, last.total) == (120, 120)
         assert engine.jobs.get_many(ids) == [None] * 120
         assert get_job(sent.id).state == JobState.SUCCEEDED
+
+    async def test_it_has_an_async_twin(self) -> None:
+        id = enqueue("math.odd", {"what": "dead"}).id
+        await sync_to_async(drain)()
+
+        assert [step.done async for step in adiscard_matching(JobFilter(type="math.odd"))] == [1]
+        with pytest.raises(JobNotFound):
+            get_job(id)
 
     def test_live_jobs_cannot_be_discarded(self) -> None:
         with pytest.raises(OptionInvalid, match="discarded"):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import collections
 import enum
 import math
+from collections import ChainMap, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -186,11 +186,22 @@ class TestRoundTrip:
 
         assert round_trip(handler, to="x", start="2026-01-01") == {"to": "x", "start": date(2026, 1, 1)}
         assert "'start'" in str(refusal(handler, {"to": "x", "start": "soon"}))
+        assert "not part of the payload" in str(refusal(handler, {"to": "x", "ctx": "2026-01-01"}))
+
+    def test_a_misfit_among_them_is_located(self) -> None:
+        def handler(**lines: Line) -> None: ...
+
+        assert round_trip(handler, a=Line("x", Decimal(1))) == {"a": Line("x", Decimal(1))}
+        assert "'a.amount'" in str(refusal(handler, {"a": {"sku": "x", "amount": "much"}}))
 
     def test_subclasses_of_plain_types_are_taken_for_what_they_extend(self) -> None:
-        payload = {"value": [mark_safe("<b>"), collections.OrderedDict(a=1), collections.ChainMap({"b": 2})]}
+        class Metres(float): ...
 
-        assert round_trip(plain, **payload) == {"value": ["<b>", {"a": 1}, {"b": 2}]}
+        class Count(int): ...
+
+        subclasses = [mark_safe("<b>"), Metres(1.5), Count(7), OrderedDict(a=1), ChainMap({"b": 2})]
+
+        assert round_trip(plain, value=subclasses) == {"value": ["<b>", 1.5, 7, {"a": 1}, {"b": 2}]}
 
     def test_constraints_in_annotations_are_checked(self) -> None:
         def handler(share: Annotated[int, msgspec.Meta(ge=0, le=100)]) -> None: ...
@@ -325,6 +336,13 @@ class TestSignatures:
         def handler(when: datetime | str) -> None: ...
 
         with pytest.raises(TypeError, match="'when'"):
+            codec(handler)
+
+    def test_an_annotation_that_is_no_python_is_refused(self) -> None:
+        def handler(to: Any) -> None: ...
+
+        handler.__annotations__ = {"to": "list["}
+        with pytest.raises(TypeError, match="not valid Python"):
             codec(handler)
 
     def test_a_context_of_another_name_is_pointed_out(self) -> None:
