@@ -6,7 +6,8 @@ its own deadlines from it without a message.
 
 Layout, in native 8-byte words: header ``[renewed_at, renewed_batch, cells used, …]`` of 64 bytes, then cells of 256
 bytes ``[batch, started_at_ms, id length, id …]``. A cell whose ``batch`` word is 0 is empty: that word is written last
-when a job starts and first when it ends.
+when a job starts and first when it ends. A reader that meets two jobs of one batch in the moment of their change may
+mix them; that can only happen with a live writer, where it marks a job that is not there, which the store ignores.
 """
 
 from __future__ import annotations

@@ -34,6 +34,14 @@ def note(path: str, *, ctx: Context) -> None:
     journal(path, "ran", ctx.id)
 
 
+@job("test.stamp")
+def stamp(path: str) -> None:
+    """Notes the moment of its start, for whoever measures latencies."""
+    moment = time.time()
+    with open(path, "a") as file:
+        file.write(f"{moment}\n")
+
+
 @job("test.sleep")
 def sleep(seconds: float, path: str, *, ctx: Context) -> str:
     journal(path, "began", ctx.id)

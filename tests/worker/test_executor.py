@@ -1,0 +1,263 @@
+"""One attempt: from a leased job to what is reported about it. No store, no process, no slot thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from queue import SimpleQueue
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jobs.api import Cancelled, Context, Dead, Retry, Snooze, current_context, job
+from jobs.conf import get_settings
+from jobs.core.job import LeasedJob
+from jobs.engine import Completion, Failure
+from jobs.exceptions import JobCancelled, LeaseLost
+from jobs.registry import registry
+from jobs.worker import cells
+from jobs.worker.batch import Batch, Marks
+from jobs.worker.cells import Cells
+from jobs.worker.executor import Executor
+from jobs.worker.flusher import Progress
+from jobs.worker.settlement import Drop, Settlement
+from jobs.worker.slots import Work
+from tests.worker.leased import leased
+
+
+class Bench:
+    """An executor with everything around it that it needs, on a table."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        fd = cells.create()
+        self.cells = Cells(fd)
+        os.close(fd)
+        self.marks = Marks()
+        self.progress: list[Progress] = []
+        self.slot: Any = SimpleNamespace(cell=self.cells.new_cell(), current=None, replies=SimpleQueue())
+        self.executor = Executor(get_settings(), loop, self.marks, self.progress.append, None)
+        self.lease_seconds = 10.0
+
+    def batch(self, leased_at: float | None = None) -> Batch:
+        return Batch(
+            1,
+            "token-1",
+            leased().route,
+            1,
+            leased_at=time.monotonic() if leased_at is None else leased_at,
+            clock_offset=1_800_000_000_000 - time.monotonic() * 1000,
+            lease_seconds=self.lease_seconds,
+            cells=self.cells,
+        )
+
+    def run(self, lease: LeasedJob, batch: Batch | None = None) -> Settlement:
+        work = Work(batch or self.batch(), lease, registry.get(lease.type))
+        return self.executor.run(self.slot, work, time.monotonic())
+
+    def run_function(self, function: Any, payload: dict[str, Any] | None = None, **facts: Any) -> Settlement:
+        """As a job type of its own."""
+        with registry.restored():
+            job("bench.job")(function)
+            return self.run(leased(type="bench.job", payload=json.dumps(payload or {}).encode(), **facts))
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    with registry.restored():
+        yield Bench(loop)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def failure(settlement: Settlement) -> Failure:
+    assert isinstance(settlement, Failure), settlement
+    return settlement
+
+
+def error_of(settlement: Settlement) -> dict[str, Any]:
+    raw = failure(settlement).error
+    assert raw is not None
+    return json.loads(raw)
+
+
+class TestSuccess:
+    def test_the_handler_gets_its_arguments_and_its_result_is_reported(self, bench: Bench) -> None:
+        settlement = bench.run_function(lambda a, b=3: {"sum": a + b}, {"a": 4})
+
+        assert settlement == Completion("job-1", "token-1", "bench.job", settlement.started_at, b'{"sum":7}', None)
+        assert abs(settlement.started_at - 1_800_000_000_000) < 1000
+
+    def test_no_result_is_no_bytes(self, bench: Bench) -> None:
+        assert bench.run_function(lambda: None).result is None
+
+    def test_the_result_is_kept_as_long_as_the_job_says(self, bench: Bench) -> None:
+        assert bench.run_function(lambda: 1, extras={"result_ttl": 90}).ttl_ms == 90_000
+
+    def test_an_async_handler_runs_on_the_event_loop_and_knows_its_context(self, bench: Bench) -> None:
+        async def handler(ctx: Context) -> list[Any]:
+            await asyncio.sleep(0)
+            return [threading.current_thread().name, current_context().id, ctx.id]
+
+        here = threading.current_thread().name
+        name, current, own = json.loads(bench.run_function(handler).result)
+        assert name != here
+        assert current == own == "job-1"
+
+    def test_the_context_is_current_in_the_handler_and_in_no_other_place(self, bench: Bench) -> None:
+        settlement = bench.run_function(lambda: current_context().id)
+        assert settlement.result == b'"job-1"'
+        with pytest.raises(LookupError):
+            current_context()
+
+    def test_the_deadline_is_the_start_plus_the_time_out(self, bench: Bench) -> None:
+        before = datetime.now(UTC)
+        settlement = bench.run_function(lambda ctx: ctx.deadline.timestamp(), timeout=30.0)
+        deadline = datetime.fromtimestamp(json.loads(settlement.result), UTC)
+        assert before + timedelta(seconds=30) <= deadline <= datetime.now(UTC) + timedelta(seconds=30)
+
+    def test_a_job_without_time_out_has_no_deadline(self, bench: Bench) -> None:
+        assert bench.run_function(lambda ctx: ctx.deadline, timeout=None).result is None
+
+    def test_progress_goes_to_the_flusher_with_the_lease(self, bench: Bench) -> None:
+        bench.run_function(lambda ctx: ctx.progress(3, 12, "a quarter"))
+        (said,) = bench.progress
+        assert (said.lease.id, *said[1:]) == ("job-1", 3, 12, "a quarter")
+
+    def test_a_result_beyond_the_limit_is_cut_and_says_so(self, bench: Bench) -> None:
+        result = json.loads(bench.run_function(lambda: "x" * 300_000).result)
+        assert result == {"cut": True, "bytes": 300_002, "preview": '"' + "x" * 999}
+
+
+class TestFailure:
+    def test_an_error_is_retried_after_the_backoff_with_its_traceback(self, bench: Bench) -> None:
+        def handler() -> None:
+            raise ValueError("no luck")
+
+        settlement = failure(bench.run_function(handler, priority=7, backoff=("fixed", 2.0, 0.0)))
+
+        assert (settlement.outcome, settlement.delay_ms, settlement.priority) == ("retry", 2000, 7)
+        error = error_of(settlement)
+        assert (error["type"], error["message"]) == ("ValueError", "no luck")
+        assert "in handler" in error["traceback"]
+        assert "jobs/worker/" not in error["traceback"]
+
+    def test_the_last_retry_spent_is_death(self, bench: Bench) -> None:
+        def handler() -> None:
+            raise ValueError
+
+        assert failure(bench.run_function(handler, errors=3, max_retries=3)).outcome == "dead"
+
+    @pytest.mark.parametrize(
+        ("error", "outcome", "delay_ms"),
+        [
+            (Retry(after=0.5), "retry", 500),
+            (Dead("told so"), "dead", 0),
+            (Snooze(1.5), "snooze", 1500),
+            (Cancelled(), "cancelled", 0),
+        ],
+    )
+    def test_a_handler_may_decide_itself(self, bench: Bench, error: Exception, outcome: str, delay_ms: int) -> None:
+        def handler() -> None:
+            raise error
+
+        settlement = failure(bench.run_function(handler))
+        assert (settlement.outcome, settlement.delay_ms) == (outcome, delay_ms)
+
+    @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), BaseException("base")])
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_no_exception_ends_more_than_the_attempt(self, bench: Bench, error: BaseException, is_async: bool) -> None:
+        def handler() -> None:
+            raise error
+
+        async def async_handler() -> None:
+            raise error
+
+        settlement = bench.run_function(async_handler if is_async else handler)
+        assert error_of(settlement)["type"] == type(error).__name__
+        assert bench.run_function(lambda: 1).result == b"1"
+
+    def test_arguments_that_do_not_fit_the_signature_of_today_are_death(self, bench: Bench) -> None:
+        def handler(number: int) -> None: ...
+
+        settlement = bench.run_function(handler, {"number": "seven"})
+        assert failure(settlement).outcome == "dead"
+        assert error_of(settlement)["type"] == "PayloadInvalid"
+
+    @pytest.mark.parametrize("result", [threading.Lock(), float("nan"), {1: object()}, "half \ud800"])
+    def test_a_result_that_cannot_be_stored_fails_for_good_since_the_work_is_done(
+        self, bench: Bench, result: Any
+    ) -> None:
+        settlement = bench.run_function(lambda: result)
+        assert failure(settlement).outcome == "dead"
+        assert "did its work" in error_of(settlement)["message"]
+
+
+class TestStopping:
+    def test_a_job_whose_cancel_came_before_its_start_does_not_start(self, bench: Bench) -> None:
+        bench.marks.cancelled.add("job-1")
+        ran: list[int] = []
+        assert failure(bench.run_function(lambda: ran.append(1))).outcome == "cancelled"
+        assert not ran
+
+    def test_a_job_whose_lease_is_lost_or_over_does_not_start_and_is_not_reported(self, bench: Bench) -> None:
+        ran: list[int] = []
+        job("bench.job")(lambda: ran.append(1))
+        lease = leased(type="bench.job")
+
+        assert bench.run(lease, bench.batch(leased_at=time.monotonic() - 10.1)) == Drop("job-1")
+        bench.marks.lost.add("job-1")
+        assert bench.run(lease) == Drop("job-1")
+        assert not ran
+
+    def test_a_result_that_comes_after_the_lease_is_not_reported(self, bench: Bench) -> None:
+        bench.lease_seconds = 0.05
+        assert bench.run_function(lambda: time.sleep(0.1)) == Drop("job-1")
+
+    def test_a_renewal_in_the_meantime_keeps_the_result(self, bench: Bench) -> None:
+        bench.lease_seconds = 0.2
+
+        def handler() -> str:
+            time.sleep(0.15)
+            bench.cells.note_renewal(time.monotonic(), through_batch=1)
+            time.sleep(0.15)
+            return "kept"
+
+        assert bench.run_function(handler).result == b'"kept"'
+
+    def test_an_async_handler_is_interrupted_and_ends_as_what_stopped_it(self, bench: Bench) -> None:
+        async def handler() -> None:
+            bench.slot.current.stop(JobCancelled("enough"))
+            await asyncio.sleep(10)
+
+        assert failure(bench.run_function(handler)).outcome == "cancelled"
+
+    def test_an_async_handler_may_give_up_by_itself_and_is_retried(self, bench: Bench) -> None:
+        async def handler() -> None:
+            raise asyncio.CancelledError
+
+        assert failure(bench.run_function(handler)).outcome == "retry"
+
+    def test_a_handler_that_asks_hears_why_it_should_stop(self, bench: Bench) -> None:
+        def handler(ctx: Context) -> None:
+            bench.marks.lost.add(ctx.id)
+            bench.slot.current.stop(LeaseLost("gone"))
+            assert ctx.is_cancelled()
+            ctx.raise_if_cancelled()
+
+        assert bench.run_function(handler) == Drop("job-1")
+
+    def test_the_cell_names_the_job_while_it_runs_and_only_then(self, bench: Bench) -> None:
+        seen = bench.run_function(lambda: [started.id for started in bench.cells.started()])
+        assert seen.result == b'["job-1"]'
+        assert bench.cells.started() == []
+        assert bench.slot.current is None

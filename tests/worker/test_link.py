@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from jobs.core.job import LeasedJob, Route
+from jobs.worker.link import Link
+from jobs.worker.messages import AloneEnded, Bye, Closed, Drain, HandBack, Lost, Opened, Report, RunAlone, Serve, Stop
+from tests.worker.leased import leased
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Link, Link]]:
+    """(the supervisor's, the child's)"""
+    one, other = socket.socketpair()
+    supervisor, child = Link.of_supervisor(one), Link.of_child(other)
+    yield supervisor, child
+    supervisor.close()
+    child.close()
+
+
+def test_messages_arrive_whole_and_in_order_in_both_directions(ends: tuple[Link, Link]) -> None:
+    supervisor, child = ends
+    up = [Opened(1, "token", Route("default", 1, 0), ["a", "b"]), Closed(1), Report({"default": 3}, 1, 2, None, False)]
+    down = [Serve(), Lost(["a"]), Drain(), Stop(2.5), HandBack(), AloneEnded("x")]
+    for message in up:
+        child.send(message)
+    for message in down:
+        supervisor.send(message)
+
+    assert supervisor.receive() == up
+    assert child.receive() == down
+
+
+def test_a_leased_job_survives_the_way(ends: tuple[Link, Link]) -> None:
+    supervisor, child = ends
+    job: LeasedJob = leased(payload=b'{"x": "\xf0\x9f\x90\x8e"}', extras={"tags": ["a"], "fire_time_ms": 3})
+    child.send(RunAlone(job, 12.5, -3.0))
+    (order,) = supervisor.receive()
+    assert order.lease == job
+    assert isinstance(order.lease.route, Route)
+
+
+def test_a_frame_larger_than_any_buffer_arrives(ends: tuple[Link, Link]) -> None:
+    supervisor, child = ends
+    large = Opened(1, "token", Route("default", 1, 0), ["x" * 200] * 1000)
+    sender = threading.Thread(target=child.send, args=(large,))
+    sender.start()
+
+    received = []
+    while not received:
+        received = supervisor.receive()
+    sender.join()
+
+    assert received == [large]
+
+
+def test_the_end_of_the_peer_closes_the_link_and_sending_says_so(ends: tuple[Link, Link]) -> None:
+    supervisor, child = ends
+    child.send(Bye(0))
+    child.close()
+
+    assert supervisor.receive() == [Bye(0)]
+    assert not supervisor.closed
+    assert supervisor.receive() == []
+    assert supervisor.closed
+    assert supervisor.send(Drain()) is False
+
+
+def test_the_rest_is_read_without_waiting_for_those_who_inherited_the_other_end(ends: tuple[Link, Link]) -> None:
+    supervisor, child = ends
+    heir = os.dup(child.fileno())
+    child.send(Closed(1))
+    child.send(Closed(2))
+
+    assert supervisor.receive_rest() == [Closed(1), Closed(2)]
+    assert supervisor.closed
+    os.close(heir)
