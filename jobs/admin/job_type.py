@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from jobs.admin.mirrored import UNKNOWN, MirroredAdmin
 from jobs.api import stats
-from jobs.models import JobType
+from jobs.models import JobType, Pool
 from jobs.models.job_type import OVERRIDABLE
 from jobs.services import reconciler
 
@@ -114,6 +114,13 @@ class JobTypeAdmin(MirroredAdmin):
 
     def push(self, names: Collection[str]) -> reconciler.Reconciled:
         return reconciler.push_types(names)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if obj.pool and not Pool.objects.filter(name=obj.pool).exists():
+            messages.warning(
+                request, f"No pool {obj.pool!r} was known so far: do workers serve it, or was it mistyped?"
+            )
 
     def get_form(
         self, request: HttpRequest, obj: JobType | None = None, change: bool = False, **kwargs: Any

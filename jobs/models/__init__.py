@@ -3,8 +3,7 @@
 ``jobs.services.reconciler`` carries these rows to the engine; nothing here speaks to it.
 """
 
-from jobs.models.access import Access
 from jobs.models.job_type import JobType
 from jobs.models.pool import Pool
 
-__all__ = ["Access", "JobType", "Pool"]
+__all__ = ["JobType", "Pool"]

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
+from jobs.models.by_name import ByName
 from jobs.models.pool import pool_name
 
 OVERRIDABLE = ("pool", "priority", "max_retries", "timeout")
@@ -60,6 +61,8 @@ class JobType(models.Model):
         help_text="Seconds that one attempt may take, for jobs enqueued from now on. Empty: as declared.",
     )
 
+    objects = ByName["JobType"]()
+
     class Meta:
         ordering = ["name"]
         constraints = [
@@ -77,6 +80,9 @@ class JobType(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def natural_key(self) -> tuple[str]:
+        return (self.name,)
 
     @property
     def overrides(self) -> dict[str, Any]:

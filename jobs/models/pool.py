@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.core.validators import MaxValueValidator, RegexValidator
 from django.db import models
 
+from jobs.models.by_name import ByName
+
 MOST_SLOTS = 1000
 """Slots are threads of one process; beyond this a typing error is likelier than a plan."""
 
@@ -13,6 +15,18 @@ pool_name = RegexValidator(
     "Use 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter or digit.",
     "pool_name",
 )
+
+
+PERMISSIONS = (
+    ("view_dashboard", "Can see jobs, pools, workers and the dead-letter list"),
+    ("operate", "Can cancel, retry, resubmit, run now, pause, resume and scale"),
+    ("enqueue", "Can enqueue jobs"),
+    ("administer", "Can delete, discard, edit payloads, change partitions and see redacted values"),
+)
+"""What a person may do with running work, on dashboard, API and command line. None includes another.
+
+They belong to no row; they are declared on pools because a model without a table of its own would break ``dumpdata``.
+"""
 
 
 class Pool(models.Model):
@@ -33,8 +47,11 @@ class Pool(models.Model):
         "Running workers follow within seconds.",
     )
 
+    objects = ByName["Pool"]()
+
     class Meta:
         ordering = ["name"]
+        permissions = PERMISSIONS
         constraints = [
             models.CheckConstraint(
                 name="jobs_pool_slots_in_range",
@@ -45,3 +62,6 @@ class Pool(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def natural_key(self) -> tuple[str]:
+        return (self.name,)

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from jobs.core.job import JobSpec
 from jobs.engine import Engine, TypeOverrides
-from jobs.models import JobType
+from jobs.models import JobType, Pool
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -153,6 +153,16 @@ def test_impossible_overrides_are_refused_beside_their_field(
     response = admin_client.post(change_url(letter), FORM | {field: value})
 
     assert response.context["adminform"].form.errors.keys() == {field}
+
+
+def test_a_pool_that_nobody_knows_is_taken_and_pointed_out(admin_client: Client, letter: JobType) -> None:
+    Pool.objects.create(name="slow")
+
+    mistyped = admin_client.post(change_url(letter), FORM | {"pool": "slwo"}, follow=True).content.decode()
+    known = admin_client.post(change_url(letter), FORM | {"pool": "slow"}, follow=True).content.decode()
+
+    assert "No pool &#x27;slwo&#x27; was known so far" in mistyped
+    assert "was known so far" not in known
 
 
 def test_what_the_code_declares_cannot_be_edited(admin_client: Client, letter: JobType) -> None:

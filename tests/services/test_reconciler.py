@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -181,6 +182,21 @@ def test_a_bulk_update_and_a_deleted_row_are_picked_up(engine: Engine) -> None:
 
     assert engine.types.all() == {"email.send": TypeOverrides(priority=2)}
     assert engine.pools.configured() == {}
+
+
+def test_a_fixture_finds_its_rows_by_name_and_is_picked_up(engine: Engine, tmp_path: Path) -> None:
+    JobType.objects.create(name="email.send", priority=7)
+    Pool.objects.create(name="mail", slots=4)
+    fixture = tmp_path / "overrides.json"
+    call_command("dumpdata", "jobs", natural_primary=True, output=str(fixture))
+    JobType.objects.update(priority=None)
+    Pool.objects.update(slots=None)
+
+    call_command("loaddata", str(fixture), verbosity=0)
+
+    assert JobType.objects.count() == 1
+    assert reconcile(engine) == Reconciled(pushed=2)
+    assert engine.types.get("email.send").priority == 7
 
 
 def test_what_was_set_behind_the_rows_back_is_undone(engine: Engine) -> None:
