@@ -22,7 +22,7 @@ from jobs.core import options
 from jobs.core.context import Context
 from jobs.core.duration import seconds
 from jobs.core.job import JobSpec, LeasedJob, Route
-from jobs.core.payload import CONTEXT_ARGUMENT, PayloadCodec, dumps
+from jobs.core.payload import CONTEXT_ARGUMENT, PayloadCodec, dumps, takes_context
 from jobs.core.retry import DEFAULT_BACKOFF, Backoff
 from jobs.core.wording import did_you_mean, shown
 from jobs.exceptions import OptionInvalid, UnknownJobType
@@ -77,7 +77,7 @@ class UniqueBy:
             return options.check_text("the unique key that the type's function made", self.function(**payload))
         if not self.arguments:
             return "*"
-        values = [payload[name] for name in self.arguments]
+        values = [payload.get(name) for name in self.arguments]
         text = str(values[0]) if len(values) == 1 and isinstance(values[0], str | int) else dumps(values).decode()
         if text and text.isprintable() and len(text.encode()) <= options.LONGEST_TEXT:
             return text
@@ -117,6 +117,7 @@ class JobType(Generic[P, R]):
         self.name = check_name(default_name(function) if name is None else name)
         self.function = function
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
+        self.takes_context = takes_context(function)
         self.pool = options.check_pool("pool", pool)
         self.priority = options.check_priority("priority", priority)
         self.max_retries = options.check_retries("max_retries", max_retries)
@@ -157,11 +158,6 @@ class JobType(Generic[P, R]):
             result_ttl=self.result_ttl,
             durability=self.durability,
         )
-
-    @property
-    def takes_context(self) -> bool:
-        """Whether the function has a ``ctx`` parameter."""
-        return self.codec.takes_context
 
     @functools.cached_property
     def encode(self) -> Callable[[Mapping[str, Any]], bytes]:
@@ -326,7 +322,7 @@ def _check_function(function: object) -> None:
 
 
 def _check_errors(name: str, value: Any) -> tuple[type[BaseException], ...]:
-    classes = (value,) if isinstance(value, type) else tuple(value) if isinstance(value, Sequence | set) else (value,)
+    classes = _listed(value)
     for found in classes:
         if not (isinstance(found, type) and issubclass(found, BaseException)):
             raise OptionInvalid(

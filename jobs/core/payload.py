@@ -68,15 +68,14 @@ class PayloadCodec:
 
     def __init__(self, type_name: str, function: Callable[..., Any]) -> None:
         self.type_name = type_name
-        self.takes_context = False
         self.takes_any_argument = False
         self._rest: Any = Any  # the annotation of **kwargs
         fields: list[Any] = []
         for parameter, hint in _parameters(type_name, function):
-            if parameter.name == CONTEXT_ARGUMENT:
-                self.takes_context = True
-            elif parameter.kind is parameter.VAR_KEYWORD:
+            if parameter.kind is parameter.VAR_KEYWORD:
                 self.takes_any_argument, self._rest = True, hint
+            elif parameter.name == CONTEXT_ARGUMENT:
+                continue
             elif parameter.default is parameter.empty:
                 fields.append((parameter.name, hint))
             else:
@@ -164,6 +163,12 @@ class PayloadCodec:
 
 
 # --- Reading a signature ---------------------------------------------------------------------------------------------
+
+
+def takes_context(function: Callable[..., Any]) -> bool:
+    """Whether the function has a parameter for the context."""
+    parameter = inspect.signature(function).parameters.get(CONTEXT_ARGUMENT)
+    return parameter is not None and parameter.kind is not parameter.VAR_KEYWORD
 
 
 def _parameters(type_name: str, function: Callable[..., Any]) -> list[tuple[inspect.Parameter, Any]]:

@@ -135,6 +135,12 @@ class TestDeclaring:
         finally:
             del globals()["Later"]
 
+    def test_a_call_needs_no_annotations(self) -> None:
+        def handler(when: Never) -> int:  # type: ignore[name-defined]  # noqa: F821
+            return 5
+
+        assert job("x.called")(handler)(when=1) == 5
+
     def test_an_annotation_that_never_comes_is_an_error_at_first_use(self) -> None:
         def handler(when: Never) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
