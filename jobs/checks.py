@@ -20,6 +20,7 @@ from django.utils.module_loading import import_string
 
 from jobs import conf
 from jobs.exceptions import OptionInvalid, SchedulerError
+from jobs.registry import registry
 from jobs.store import embedded
 from jobs.store.connection import Store
 from jobs.store.topology import checked_pool
@@ -81,6 +82,20 @@ def _check_values(settings: conf.Settings) -> Iterator[CheckMessage]:
                     hint="Write the dotted path of a callable that takes the next callable and returns one.",
                     id=f"{TAG}.E006",
                 )
+
+
+@register(TAG)
+def check_job_types(app_configs: object, **_: Any) -> list[CheckMessage]:
+    """Job types whose signature cannot be a payload: found now rather than at their first enqueue."""
+    found: list[CheckMessage] = []
+    for job_type in registry.all().values():
+        try:
+            # Compiles the signature; what it annotates may have been defined after the decorator ran.
+            job_type.encode  # noqa: B018
+        except (TypeError, OptionInvalid) as error:
+            hint = getattr(error, "fix", "") or "Correct the function's signature or the options of its @job."
+            found.append(Error(f"The job type {job_type.name!r}: {error}", hint=hint, id=f"{TAG}.E007"))
+    return found
 
 
 # Caches and layers ---------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from django.core.checks import CheckMessage, run_checks
 from django.core.checks import registry as check_registry
 
 from jobs import checks, conf
+from jobs.registry import JobType as RegisteredType
+from jobs.registry import registry
 
 if TYPE_CHECKING:
     from pytest_django.fixtures import Settings as DjangoSettings
@@ -96,6 +98,26 @@ def test_a_password_in_a_wrong_url_is_not_printed(scheduler: Callable[..., None]
     scheduler(REDIS_URL="reddis://user:secret@host/0")
 
     assert "secret" not in checks.check_settings(None)[0].msg
+
+
+def unresolved(to: Nowhere) -> None:  # type: ignore[name-defined]  # noqa: F821
+    """``@job`` takes it, since what it annotates might be defined further down."""
+
+
+def resolved(to: int) -> None:
+    """Fits."""
+
+
+def test_a_job_type_whose_signature_cannot_be_a_payload_is_an_error() -> None:
+    with registry.restored():
+        registry.add(RegisteredType(unresolved, name="letter.print"))
+        registry.add(RegisteredType(resolved, name="letter.send"))
+
+        (message,) = checks.check_job_types(None)
+
+    assert ids([message]) == ["E007"]
+    assert "letter.print" in message.msg
+    assert "Nowhere" in message.msg
 
 
 # Caches --------------------------------------------------------------------------------------------------------------
