@@ -20,13 +20,13 @@ import msgspec
 from django.conf import settings as django_settings
 from django.test import override_settings
 
-from jobs.api.producer import delivered_to
+from jobs.api.producer import Destination, delivered_to
 from jobs.conf import get_settings
 from jobs.core.context import Context, Report
 from jobs.core.job import Enqueued, Job, JobSpec, LeasedJob, Route, moment
 from jobs.core.payload import dumps
 from jobs.core.retry import Decision, decide
-from jobs.core.states import JobState
+from jobs.core.states import TERMINAL, JobState
 from jobs.engine import Completion, Failure, JobFilter, TypeOverrides, get_engine, new_token
 from jobs.exceptions import PayloadInvalid
 from jobs.registry import JobType, registry
@@ -40,6 +40,16 @@ __all__ = ["CapturedJob", "CapturedJobs", "capture", "drain", "inline", "isolate
 DRAIN_LEASE_MS = 3_600_000
 """Nobody renews the leases of a drain: they last longer than any test."""
 
+STATE_AFTER = {
+    "retry": JobState.RETRY_WAIT,
+    "snooze": JobState.SCHEDULED,
+    "dead": JobState.DEAD,
+    "cancelled": JobState.CANCELLED,
+}
+
+MOST_SNOOZES = 100
+"""After so many a captured job is taken for one that never wakes up."""
+
 
 # --- Standing in for the engine --------------------------------------------------------------------------------------
 
@@ -52,6 +62,8 @@ class CapturedJob(msgspec.Struct, kw_only=True):
     payload: dict[str, Any]
     """As stored: JSON values."""
     state: str
+    destination: Destination
+    """Where it was sent; what its handler enqueues goes there too."""
     attempts: int = 0
     snoozed: int = 0
     result: Any = None
@@ -68,8 +80,9 @@ class CapturedJob(msgspec.Struct, kw_only=True):
 
         Errors that end the job stay in ``error``; ``state`` is then ``dead``.
         """
-        while self.state not in ("succeeded", "dead", "cancelled"):
-            self._attempt()
+        with delivered_to(self.destination):
+            while JobState(self.state) not in TERMINAL:
+                self._attempt()
         return self
 
     def _attempt(self) -> None:
@@ -84,16 +97,13 @@ class CapturedJob(msgspec.Struct, kw_only=True):
         except Exception as error:
             self.error = error
             decision = _decide(error, job_type, attempts - 1, self.spec.max_retries, self.spec.backoff)
-            self.state = {"retry": "retry_wait", "snooze": "scheduled"}.get(decision.outcome, decision.outcome)
+            self.state = STATE_AFTER[decision.outcome]
             if decision.outcome == "snooze":
                 self.snoozed += 1
                 if self.snoozed > MOST_SNOOZES:
                     raise AssertionError(
                         f"{self.type} snoozed {self.snoozed} times; outside a test it would go on like that"
                     ) from error
-
-
-MOST_SNOOZES = 100
 
 
 class CapturedJobs(list[CapturedJob]):
@@ -131,7 +141,7 @@ class _Capture:
         made = []
         for id, payload in zip(ids, payloads, strict=True):
             state = JobState.SCHEDULED if run_at > now else JobState.READY
-            job = CapturedJob(id=id, spec=spec, payload=msgspec.json.decode(payload), state=state)
+            job = CapturedJob(id=id, spec=spec, payload=msgspec.json.decode(payload), state=state, destination=self)
             self._jobs.append(job)
             self._on_arrival(job)
             made.append(Enqueued(id=id, type=spec.type, pool=spec.pool, state=job.state, run_at=run_at))

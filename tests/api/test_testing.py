@@ -54,7 +54,7 @@ class TestCapture:
 
         with capture() as jobs:
             enqueue("chain.first", {})
-            jobs.run()
+        jobs.run()
 
         assert [job.type for job in jobs] == ["chain.first", "mail.send"]
         assert jobs[1].state == "succeeded"
