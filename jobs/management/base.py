@@ -10,18 +10,19 @@ import os
 import sys
 import traceback
 from abc import abstractmethod
+from argparse import Namespace
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management.base import BaseCommand, CommandError, handle_default_options
+from django.core.management.base import BaseCommand, handle_default_options
 from django.db import connections
 
 from jobs import api
 from jobs.exceptions import SchedulerError
 from jobs.management.arguments import Parser, Verbs, add_common
-from jobs.management.errors import CommandFailed, Exit
+from jobs.management.errors import CommandFailed, failure_of
 from jobs.management.output import Output
 
 STORE_SECONDS = 5.0
@@ -69,58 +70,31 @@ class SchedulerCommand(BaseCommand):
             raise CommandFailed.of(error) from error
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """The whole life of the command as a process."""
-        code = self._guarded(argv)
-        try:
-            self.stdout.flush()
-        except BrokenPipeError:
-            self._close_stdout()
-        if code is not Exit.OK:
-            sys.exit(int(code))
-
-    # -- the end ------------------------------------------------------------------------------------------------
-
-    def _guarded(self, argv: list[str]) -> Exit:
-        """Runs the command and turns every way in which it can end into an exit code."""
+        """The whole life of the command as a process, which ends with an exit code of the contract."""
         given = argv[2:]
-        as_json, with_traceback = "--json" in given, "--traceback" in given
         try:
             options = vars(self.create_parser(argv[0], argv[1]).parse_args(given))
-            args = options.pop("args", ())
-            handle_default_options_from(options)
-            self.execute(*args, **options)
-            return Exit.OK
+            handle_default_options(Namespace(**options))
+            self.execute(*options.pop("args", ()), **options)
+            self.stdout.flush()
         except BrokenPipeError:
             # Whoever reads the output has seen enough: `jobs list | head` is no failure.
-            self._close_stdout()
-            return Exit.OK
-        except KeyboardInterrupt:
-            failure = CommandFailed("Interrupted", exit=Exit.INTERRUPTED, code="interrupted")
-        except CommandFailed as error:
-            failure = error
-            if with_traceback and not error.silent:
+            self._drop_stdout()
+        except (KeyboardInterrupt, Exception) as error:
+            failure = failure_of(error)
+            if "--traceback" in given and not failure.silent:
                 traceback.print_exc(file=sys.stderr)
-        except ImproperlyConfigured as error:
-            failure = _failed(
-                error, str(error), "improperly_configured", "Put the settings right, then run 'manage.py check'."
-            )
-        except CommandError as error:
-            failure = CommandFailed(str(error), exit=Exit.FAILED, code="command_error")
-        except Exception as error:  # the last line of defence: a paragraph, not a traceback
-            if with_traceback:
-                traceback.print_exc(file=sys.stderr)
-            failure = _failed(
-                error,
-                f"Unexpected {type(error).__name__}: {error}",
-                "unexpected_error",
-                "Run it again with --traceback to see where, and report it.",
-            )
+            self._say(failure, as_json="--json" in given)
+            try:
+                self.stdout.flush()
+            except OSError:
+                self._drop_stdout()
+            sys.exit(int(failure.exit))
         finally:
-            _close_connections()
-        self._say(failure, as_json)
-        return failure.exit
+            with suppress(ImproperlyConfigured):  # no database is configured: nothing to close
+                connections.close_all()
 
-    def _say(self, failure: CommandFailed, as_json: bool) -> None:
+    def _say(self, failure: CommandFailed, *, as_json: bool) -> None:
         if failure.silent:
             return
         if as_json:
@@ -129,8 +103,8 @@ class SchedulerCommand(BaseCommand):
             Output(self.stdout, self.stderr, as_json=False).error(failure.paragraph)
 
     @staticmethod
-    def _close_stdout() -> None:
-        """Lets nothing be written to the broken pipe any more: Python itself flushes once more at exit."""
+    def _drop_stdout() -> None:
+        """Sends what is still to be written nowhere: Python itself flushes once more at exit, and would complain."""
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -143,21 +117,3 @@ class VerbCommand(SchedulerCommand):
 
     def options(self, parser: Parser) -> None:
         self.verbs(Verbs(parser))
-
-
-def handle_default_options_from(options: dict[str, Any]) -> None:
-    """``--settings`` and ``--pythonpath``, as Django treats them."""
-    from argparse import Namespace
-
-    handle_default_options(Namespace(**options))
-
-
-def _failed(error: Exception, message: str, code: str, fix: str) -> CommandFailed:
-    failure = CommandFailed(message, exit=Exit.FAILED, code=code, fix=fix)
-    failure.__cause__ = error
-    return failure
-
-
-def _close_connections() -> None:
-    with suppress(ImproperlyConfigured):  # no database is configured: nothing to close
-        connections.close_all()

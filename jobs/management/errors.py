@@ -9,7 +9,9 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
+from django.db import Error as DatabaseError
 
 from jobs.exceptions import (
     DuplicateJob,
@@ -96,6 +98,38 @@ class CommandFailed(CommandError):
 
     def as_dict(self) -> dict[str, Any]:
         return {"error": {"code": self.code, "message": str(self), "fix": self.fix}}
+
+
+def failure_of(error: BaseException) -> CommandFailed:
+    """Whatever a command ended with, as something that can be told."""
+    match error:
+        case CommandFailed():
+            return error
+        case SchedulerError():
+            return CommandFailed.of(error)
+        case KeyboardInterrupt():
+            return CommandFailed("Interrupted", exit=Exit.INTERRUPTED, code="interrupted")
+        case ImproperlyConfigured():
+            return _failed(error, "improperly_configured", fix="Put the settings right, then run 'manage.py check'.")
+        case CommandError():
+            return _failed(error, "command_error")
+        case DatabaseError():
+            return _failed(
+                error, "database_unavailable", before="The database: ", fix="See 'manage.py doctor' and DATABASE_URL."
+            )
+        case OSError():
+            return _failed(error, "system_error", before="The system: ")
+        case _:
+            return _failed(
+                error,
+                "unexpected_error",
+                before=f"Unexpected {type(error).__name__}: ",
+                fix="Run it again with --traceback to see where, and report it.",
+            )
+
+
+def _failed(error: BaseException, code: str, *, before: str = "", fix: str = "") -> CommandFailed:
+    return CommandFailed(f"{before}{error}".strip(), exit=Exit.FAILED, code=code, fix=fix)
 
 
 def usage(message: str, *, fix: str = "") -> CommandFailed:

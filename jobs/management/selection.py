@@ -29,9 +29,12 @@ class Outcome:
 
     done: dict[str, dict[str, Any]] = field(default_factory=dict)
     failed: dict[str, SchedulerError] = field(default_factory=dict)
+    interrupted: bool = False
 
     @property
     def exit(self) -> Exit:
+        if self.interrupted:
+            return Exit.INTERRUPTED
         if not self.failed:
             return Exit.OK
         codes = {exit_for(error) for error in self.failed.values()}
@@ -54,6 +57,12 @@ def for_each(output: Output, ids: Iterable[str], act: Callable[[str], dict[str, 
                     # The rest would each wait for a server that is not there.
                     outcome.failed.update(dict.fromkeys(ids[number:], error))
                     break
+            except KeyboardInterrupt:
+                outcome.interrupted = True
+                outcome.failed.update(
+                    dict.fromkeys(ids[number - 1 :], SchedulerError("Interrupted before it was done"))
+                )
+                break
             step(number)
     return outcome
 
@@ -75,9 +84,9 @@ def report(output: Output, ids: Iterable[str], outcome: Outcome, show: Callable[
                 output.note(_refusal(id, outcome.failed[id]))
     if outcome.failed:
         raise CommandFailed(
-            f"{len(outcome.failed)} of {len(ids)} jobs were left as they are",
+            f"{'Interrupted: ' if outcome.interrupted else ''}{len(outcome.failed)} of {_jobs(len(ids))} not done",
             exit=outcome.exit,
-            code="partly_done" if outcome.done else "nothing_done",
+            code="interrupted" if outcome.interrupted else "partly_done" if outcome.done else "nothing_done",
             fix="The reason stands beside each id.",
         )
 
@@ -174,7 +183,7 @@ def work_through(output: Output, steps: Iterable[BulkProgress], *, doing: str, d
         raise ending
     if state.failed_count:
         raise CommandFailed(
-            f"{state.failed_count:,} of {_jobs(state.total)} were left as they are",
+            f"{state.failed_count:,} of {_jobs(state.total)} not done",
             exit=Outcome({"": {}} if state.done else {}, state.failed).exit,
             code="partly_done" if state.done else "nothing_done",
             fix="The reason stands beside each id.",

@@ -20,7 +20,13 @@ LOOK_EVERY_SECONDS = 1.0
 def wait_for(output: Output, id: str, limit: float | None, *, extra: dict[str, Any] | None = None) -> Job:
     """Waits until the job has ended and shows it. Ends the command with 6 when ``limit`` seconds were not enough."""
     until = None if limit is None else time.monotonic() + limit
-    job, in_time = _watch(output, id, until)
+    try:
+        job, in_time = _watch(output, id, until)
+    except KeyboardInterrupt:
+        # The id, too: of a job that was enqueued by this very command nobody else knows it.
+        raise CommandFailed(
+            f"Interrupted: job {id} goes on", exit=Exit.INTERRUPTED, code="interrupted", fix=_again(id)
+        ) from None
     if output.as_json:
         output.document(job.as_dict() | (extra or {}))
     else:
@@ -30,9 +36,13 @@ def wait_for(output: Output, id: str, limit: float | None, *, extra: dict[str, A
             f"Job {id} is {state_word(job)}: the time to wait is over",
             exit=Exit.PARTLY,
             code="timed_out",
-            fix=f"It goes on. Wait again with 'manage.py jobs wait {id}'.",
+            fix=f"It goes on. {_again(id)}",
         )
     return job
+
+
+def _again(id: str) -> str:
+    return f"Wait again with 'manage.py jobs wait {id}'."
 
 
 def ended_badly(job: Job) -> None:

@@ -3,6 +3,7 @@
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 
 from jobs import api, exceptions
 from jobs.exceptions import SchedulerError
@@ -85,6 +86,15 @@ def test_wrong_settings_are_told_as_such(cli, monkeypatch):
     result = cli("jobs", "list", "--json")
 
     assert (result.code, result.error["code"]) == (1, "improperly_configured")
+
+
+def test_a_database_that_is_away_is_told_as_such(cli, monkeypatch):
+    monkeypatch.setattr(api.pools, "scale", fails(OperationalError("connection refused")))
+
+    result = cli("pools", "scale", "default", "5", "--json")
+
+    assert (result.code, result.error["code"]) == (1, "database_unavailable")
+    assert "DATABASE_URL" in result.error["fix"]
 
 
 def test_an_interrupt_exits_130(cli, monkeypatch):

@@ -132,6 +132,35 @@ def test_what_is_partly_done_exits_6_and_tells_both(cli):
     assert (refused["id"], refused["error"]["code"]) == ("nowhere", "job_not_found")
 
 
+def test_an_interrupt_between_two_jobs_tells_what_is_done(cli, monkeypatch):
+    ids, real = [enqueued(), enqueued(), enqueued()], api.cancel
+
+    def cancel(id):
+        if id == ids[1]:
+            raise KeyboardInterrupt
+        return real(id)
+
+    monkeypatch.setattr(api, "cancel", cancel)
+
+    result = cli("jobs", "cancel", *ids, "--json")
+
+    assert (result.code, result.error["code"]) == (130, "interrupted")
+    assert [item.get("state") for item in result.json["items"]] == ["cancelled", None, None]
+    assert api.get_job(ids[2]).state is JobState.READY
+
+
+def test_an_interrupt_while_waiting_tells_which_job_goes_on(cli, monkeypatch):
+    def interrupted(id, timeout):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(api, "wait", interrupted)
+
+    result = cli("enqueue", "commands.greet", "--id", "order 7", "--wait")
+
+    assert (result.code, result.out) == (130, "")
+    assert "order 7 goes on" in result.err
+
+
 def test_an_id_given_twice_is_one_id(cli):
     id = enqueued()
 

@@ -107,7 +107,11 @@ def test_ctrl_c_while_waiting_exits_130(environment):
     waiting.send_signal(signal.SIGINT)
     out, err = waiting.communicate(timeout=10)
 
-    assert (waiting.returncode, out, err) == (130, b"", b"Error: Interrupted.\n")
+    assert (waiting.returncode, out, err) == (
+        130,
+        b"",
+        f"Error: Interrupted: job {id} goes on. Wait again with 'manage.py jobs wait {id}'.\n".encode(),
+    )
 
 
 def test_on_a_terminal_there_is_a_table_with_colours(environment):
