@@ -59,6 +59,7 @@ class Flusher(threading.Thread):
         self._progress_due = 0.0
         self._backoff = Backoff()
         self._give_up_at: float | None = None
+        self._untold = 0
         self._pause = threading.Event()  # never set before the end: a sleep that the end cuts short
         self.trouble: str | None = None
         self._senders: dict[type[Any], Callable[[Route, list[Any]], list[str]]] = {
@@ -90,7 +91,7 @@ class Flusher(threading.Thread):
         self._pause.set()
         self._outbox.put(None)
         self.join(timeout + 1.0)
-        return self.backlog == 0
+        return self.backlog == 0 and self._untold == 0
 
     def run(self) -> None:
         gather = False
@@ -118,7 +119,8 @@ class Flusher(threading.Thread):
         for (route, kind), items in _grouped(settlements).items():
             if kind is not Drop:
                 self._send(self._senders[kind], route, items)
-        self._close_batches(settlements)
+        if not self._untold:  # else the supervisor shall see to what is left open
+            self._close_batches(settlements)
         self._marks.forget(settlement.id for _, settlement in settlements)
         self._in_flight = 0
 
@@ -142,6 +144,7 @@ class Flusher(threading.Thread):
         """False when there is no time left to try again."""
         if self._give_up_at is not None and monotonic() > self._give_up_at:
             log.error("gave up telling the end of %d jobs, they will run again: %s", count, error)
+            self._untold += count
             return False
         if self.trouble is None:
             log.warning("cannot report ended jobs, results are kept: %s", error)

@@ -1,0 +1,56 @@
+"""The parts of a child around a real store, in this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobs.core.job import Job, Route
+from jobs.engine import Engine, get_engine
+from jobs.registry import registry
+from jobs.worker import cells
+from jobs.worker.batch import Marks
+from jobs.worker.cells import Cells
+from jobs.worker.flusher import Flusher
+from tests.acceptance.handlers import jobs as handlers
+
+ROUTE = Route("default", 1, 0)
+
+
+@dataclass
+class Parts:
+    """What a fetcher and a flusher talk to, with notes of what they said."""
+
+    engine: Engine
+    cells: Cells
+    marks: Marks = field(default_factory=Marks)
+    opened: list[tuple[int, list[str]]] = field(default_factory=list)
+    closed: list[int] = field(default_factory=list)
+    executed: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.flusher = Flusher(self.engine, self.marks, self.closed.append, self.marks.lost.update)
+
+    def enqueue(self, name: str = "test.echo", count: int = 1, **spec: Any) -> list[str]:
+        """Ids of new jobs with empty payloads, straight into the engine."""
+        defaults = registry.get(name).defaults if name in registry else handlers.echo.defaults
+        made = msgspec.structs.replace(defaults, **{"type": name, **spec})
+        return [enqueued.id for enqueued in self.engine.jobs.enqueue(made, [b"{}"] * count)]
+
+    def get(self, job_id: str) -> Job:
+        return self.engine.jobs.get(job_id)
+
+    def states(self, ids: list[str]) -> set[str]:
+        return {self.get(job_id).state.value for job_id in ids}
+
+
+@pytest.fixture
+def parts() -> Iterator[Parts]:
+    fd = cells.create()
+    yield Parts(get_engine(), Cells(fd))
+    os.close(fd)

@@ -1,0 +1,273 @@
+"""A fetcher between a real store and real slot threads, with handlers that the test holds in its hand."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from jobs.engine import Completion
+from jobs.exceptions import OutcomeUnknown
+from jobs.registry import registry
+from jobs.worker.batch import Batch
+from jobs.worker.fetcher import Fetcher
+from jobs.worker.options import WorkerOptions
+from jobs.worker.settlement import Drop, Settlement
+from jobs.worker.slots import PoolSlots, Slot, Work
+from tests.support.wait import eventually
+from tests.worker.conftest import ROUTE, Parts
+from tests.worker.leased import leased
+
+StartFetcher = Callable[..., Fetcher]
+
+
+class Gate:
+    """Holds every job at its start until it is opened."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.begun: list[str] = []
+
+    def execute(self, slot: Slot, work: Work, begun: float) -> Settlement:
+        if begun >= work.batch.fence():
+            return Drop(work.lease.id)
+        self.begun.append(work.lease.id)
+        self.opened.wait(20)
+        lease = work.lease
+        return Completion(lease.id, lease.token, lease.type, work.batch.server_ms(begun))
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    gate = Gate()
+    yield gate
+    gate.opened.set()
+
+
+@pytest.fixture
+def start_fetcher(parts: Parts, gate: Gate) -> Iterator[StartFetcher]:
+    started: list[Fetcher] = []
+
+    def announce(batch: Batch, ids: list[str]) -> None:
+        assert not set(ids) & set(gate.begun), "announced after its start"
+        parts.opened.append((batch.number, ids))
+
+    def new_pool(name: str, size: int, on_room: Callable[[], None]) -> PoolSlots:
+        return PoolSlots(
+            name,
+            size,
+            new_cell=parts.cells.new_cell,
+            execute=gate.execute,
+            settle=parts.flusher.settle,
+            on_room=on_room,
+        )
+
+    def start(*, on_spent: Callable[[], None] = lambda: None, **options: Any) -> Fetcher:
+        fetcher = Fetcher(
+            parts.engine,
+            WorkerOptions(**{"pools": ("default",), "concurrency": 2, **options}),
+            f"worker-{len(started)}",
+            cells=parts.cells,
+            flusher=parts.flusher,
+            new_pool=new_pool,
+            announce=announce,
+            on_spent=on_spent,
+        )
+        started.append(fetcher)
+        fetcher.start()
+        return fetcher
+
+    parts.flusher.start()
+    yield start
+    for fetcher in started:
+        fetcher.quiesce(5)
+    gate.opened.set()
+    eventually(lambda: all(fetcher.in_hand == 0 for fetcher in started))
+    parts.flusher.finish(5)
+
+
+def test_of_jobs_whose_length_is_unknown_it_takes_no_more_than_it_can_run(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    ids = parts.enqueue(count=10)
+
+    fetcher = start_fetcher(concurrency=3)
+
+    eventually(lambda: len(gate.begun) == 3)
+    time.sleep(0.1)
+    assert fetcher.in_hand == 3
+    assert parts.states(ids[3:]) == {"ready"}
+
+
+def test_of_short_jobs_it_takes_many_in_one_call(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
+    gate.opened.set()
+    ids = parts.enqueue(count=3000)
+
+    start_fetcher()
+
+    eventually(lambda: parts.states(ids[-1:]) == {"succeeded"}, within=20)
+    assert max(len(batch) for _, batch in parts.opened) > 100
+    eventually(lambda: sorted(parts.closed) == [number for number, _ in parts.opened])
+
+
+def test_a_wait_for_work_ends_when_work_comes(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
+    fetcher = start_fetcher()
+    eventually(lambda: fetcher.is_idle)
+
+    parts.enqueue()
+    begun = time.monotonic()
+
+    eventually(lambda: gate.begun)
+    assert time.monotonic() - begun < 2.0
+
+
+def test_a_job_that_falls_due_starts_then(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
+    parts.enqueue(delay_ms=400)
+    enqueued_at = time.monotonic()
+    start_fetcher()
+
+    eventually(lambda: gate.begun)
+
+    assert 0.39 < time.monotonic() - enqueued_at < 2.0
+
+
+def test_what_waits_behind_a_long_job_goes_back_uncharged(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    gate.opened.set()
+    start_fetcher(concurrency=1)
+    shorts = parts.enqueue(count=500)
+    eventually(lambda: parts.states(shorts[-1:]) == {"succeeded"}, within=10)
+    gate.opened.clear()
+
+    longs = parts.enqueue(count=50)
+
+    eventually(lambda: gate.begun[-1] == longs[0])
+    eventually(lambda: parts.states(longs[1:]) == {"ready"})
+    assert {parts.get(job_id).attempt for job_id in longs[1:]} == {0}
+
+
+def test_on_the_way_out_it_hands_back_what_has_not_begun_and_takes_nothing_more(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    fetcher = start_fetcher()
+    running = parts.enqueue(count=2)
+    eventually(lambda: len(gate.begun) == 2)
+    later = parts.enqueue(count=5)
+
+    fetcher.quiesce(5)
+    fetcher.hand_back()
+    gate.opened.set()
+
+    eventually(lambda: parts.states(running) == {"succeeded"})
+    assert parts.states(later) == {"ready"}
+    assert fetcher.in_hand == 0
+
+
+def test_an_answer_that_was_lost_is_asked_for_again_with_the_same_token(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (job_id,) = parts.enqueue()
+    lease, tokens = parts.engine.leases.lease, []
+
+    def forgetful(*args: Any, **kwargs: Any) -> Any:
+        reply = lease(*args, **kwargs)
+        tokens.append(kwargs["token"])
+        if len(tokens) == 1:
+            raise OutcomeUnknown("the answer was lost")
+        return reply
+
+    monkeypatch.setattr(parts.engine.leases, "lease", forgetful)
+    start_fetcher()
+
+    eventually(lambda: gate.begun == [job_id])
+    assert tokens[0] == tokens[1]
+    assert parts.get(job_id).attempt == 1
+
+
+def test_types_that_nobody_here_knows_or_may_run_are_parked(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    gate.opened.set()
+    parts.engine.types.set("test.nothing", {"enabled": False})
+    (stranger,) = parts.enqueue("no.such.type")
+    (disabled,) = parts.enqueue("test.nothing")
+    (known,) = parts.enqueue()
+
+    start_fetcher()
+
+    eventually(lambda: parts.states([known]) == {"succeeded"})
+    eventually(lambda: parts.get(stranger).parked and parts.get(disabled).parked)
+    assert gate.begun == [known]
+
+
+def test_max_in_flight_is_over_all_pools(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
+    parts.enqueue(count=5)
+    parts.enqueue(count=5, pool="other")
+
+    fetcher = start_fetcher(pools=("default", "other"), concurrency=4, max_in_flight=3)
+
+    eventually(lambda: len(gate.begun) == 3)
+    time.sleep(0.1)
+    assert fetcher.in_hand == 3
+
+
+def test_it_says_when_its_share_of_jobs_is_spent(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
+    gate.opened.set()
+    spent = threading.Event()
+    ids = parts.enqueue(count=50)
+
+    start_fetcher(max_jobs=20, on_spent=spent.set)
+
+    assert spent.wait(5)
+    eventually(lambda: sum(parts.get(job_id).state == "succeeded" for job_id in ids) == 20)
+
+
+def test_a_pause_is_a_reason_not_to_consume(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
+    parts.engine.topology.ensure("default")
+    parts.engine.pools.pause("default", by="a test")
+    parts.enqueue(count=3)
+
+    fetcher = start_fetcher()
+
+    eventually(lambda: fetcher.trouble == "paused")
+    assert fetcher.is_idle
+    assert not gate.begun
+    parts.engine.pools.resume("default")
+    eventually(lambda: len(gate.begun) == 2)
+    assert fetcher.trouble is None
+
+
+def test_slots_follow_their_wanted_number_in_both_directions(parts: Parts, gate: Gate) -> None:
+    pool = PoolSlots(
+        "default",
+        4,
+        new_cell=parts.cells.new_cell,
+        execute=gate.execute,
+        settle=lambda batch, settlement: None,
+        on_room=lambda: None,
+    )
+    gate.opened.set()
+    works = [work(parts, number) for number in range(40)]
+    pool.hand(works[:20])
+    eventually(lambda: pool.in_hand == 0)
+
+    pool.resize(1)
+    gate.opened.clear()
+    pool.hand(works[20:30])
+    eventually(lambda: pool.waiting == 9)
+    assert len(pool.take_back()) == 9
+
+    pool.resize(3)
+    pool.hand(works[30:33])
+    eventually(lambda: len(gate.begun) == 20 + 1 + 2)
+    gate.opened.set()
+    eventually(lambda: pool.in_hand == 0)
+
+
+def work(parts: Parts, number: int) -> Work:
+    batch = Batch(1, "token", ROUTE, 1, leased_at=time.monotonic(), clock_offset=0, lease_seconds=60, cells=parts.cells)
+    return Work(batch, leased(id=f"job-{number}"), registry.get("test.echo"))

@@ -1,0 +1,174 @@
+"""Ends of attempts on their way to a real store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jobs.core.job import LeasedJob, Route
+from jobs.engine import Completion, Failure, new_token
+from jobs.exceptions import StoreUnavailable
+from jobs.worker.batch import Batch
+from jobs.worker.flusher import Flusher, Progress
+from jobs.worker.settlement import Drop, Park, Release
+from tests.support.wait import eventually
+from tests.worker.conftest import ROUTE, Parts
+
+
+@pytest.fixture
+def flusher(parts: Parts) -> Flusher:
+    parts.flusher.start()
+    return parts.flusher
+
+
+@pytest.fixture
+def lease(parts: Parts) -> Callable[..., tuple[Batch, list[LeasedJob]]]:
+    """Enqueues and leases ``count`` jobs."""
+
+    def lease(count: int, **spec: Any) -> tuple[Batch, list[LeasedJob]]:
+        parts.enqueue(count=count, **spec)
+        token = new_token()
+        reply = parts.engine.leases.lease(ROUTE, worker="w", token=token, limit=count, lease_ms=10_000)
+        batch = Batch(
+            1,
+            token,
+            ROUTE,
+            count,
+            leased_at=time.monotonic(),
+            clock_offset=0,
+            lease_seconds=10,
+            cells=parts.cells,
+        )
+        return batch, reply.jobs
+
+    return lease
+
+
+def completion(job: LeasedJob) -> Completion:
+    return Completion(job.id, job.token, job.type, job.leased_at, b"1")
+
+
+def test_a_lone_end_is_told_at_once_and_its_batch_closed(parts: Parts, flusher: Flusher, lease: Any) -> None:
+    batch, (job,) = lease(1)
+
+    flusher.settle(batch, completion(job))
+
+    eventually(lambda: parts.closed == [1])
+    assert parts.states([job.id]) == {"succeeded"}
+
+
+def test_every_way_to_end_arrives(parts: Parts, flusher: Flusher, lease: Any) -> None:
+    batch, jobs = lease(7)
+    done, retried, dead, released, charged, parked, dropped = jobs
+    flusher.settle(batch, completion(done))
+    flusher.settle(batch, Failure(retried.id, retried.token, retried.type, retried.leased_at, "retry", 60_000))
+    flusher.settle(batch, Failure(dead.id, dead.token, dead.type, dead.leased_at, "dead", error=b'{"type":"E"}'))
+    flusher.settle(batch, Release(released.id, released.token))
+    flusher.settle(batch, Release(charged.id, charged.token, charged=True))
+    flusher.settle(batch, Park(parked.id, parked.token, parked.type))
+    flusher.settle(batch, Drop(dropped.id))
+
+    eventually(lambda: parts.closed == [1])
+    found = [parts.get(job.id) for job in jobs]
+    assert [job.state for job in found] == ["succeeded", "retry_wait", "dead", "ready", "ready", "ready", "leased"]
+    assert [job.attempt for job in found] == [1, 1, 1, 0, 1, 0, 1]
+    assert found[5].parked
+
+
+def test_many_ends_share_few_calls(parts: Parts, flusher: Flusher, lease: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    complete = parts.engine.leases.complete
+    flusher._senders[Completion] = lambda route, items: calls.append(len(items)) or complete(route, items)
+    batch, jobs = lease(900)
+
+    for job in jobs:
+        flusher.settle(batch, completion(job))
+
+    eventually(lambda: parts.closed == [1])
+    assert sum(calls) == 900
+    assert len(calls) < 90
+
+
+def test_results_are_kept_while_the_store_is_away(parts: Parts, flusher: Flusher, lease: Any) -> None:
+    batch, (job,) = lease(1)
+    answers = iter([StoreUnavailable("away"), StoreUnavailable("away")])
+    complete = parts.engine.leases.complete
+
+    def sometimes(route: Route, items: list[Completion]) -> list[str]:
+        for error in answers:
+            raise error
+        return complete(route, items)
+
+    flusher._senders[Completion] = sometimes
+    flusher.settle(batch, completion(job))
+
+    eventually(lambda: flusher.trouble == "away")
+    eventually(lambda: parts.closed == [1])
+    assert flusher.trouble is None
+    assert parts.states([job.id]) == {"succeeded"}
+
+
+def test_one_end_that_the_store_refuses_does_not_hold_up_the_others(parts: Parts, flusher: Flusher, lease: Any) -> None:
+    batch, jobs = lease(20)
+    complete = parts.engine.leases.complete
+
+    def picky(route: Route, items: list[Completion]) -> list[str]:
+        if any(item.id == jobs[7].id for item in items):
+            raise ValueError("not this one")
+        return complete(route, items)
+
+    flusher._senders[Completion] = picky
+    for job in jobs:
+        flusher.settle(batch, completion(job))
+
+    eventually(lambda: parts.closed == [1])
+    assert parts.states([job.id for job in jobs if job is not jobs[7]]) == {"succeeded"}
+    assert parts.states([jobs[7].id]) == {"leased"}
+
+
+def test_of_progress_in_quick_succession_the_last_word_is_told(parts: Parts, flusher: Flusher, lease: Any) -> None:
+    batch, (job,) = lease(1)
+    for step in range(1, 101):
+        flusher.report(Progress(job, step, 100, f"step {step}"))
+
+    eventually(lambda: (parts.get(job.id).progress or {}).get("current") == 100)
+    flusher.report(Progress(job, 101, 101, "the end"))
+    flusher.settle(batch, completion(job))
+    eventually(lambda: parts.closed == [1])
+    assert parts.get(job.id).progress == {"current": 101, "total": 101, "message": "the end"}
+
+
+def test_progress_under_a_lost_lease_marks_the_job_as_lost(parts: Parts, flusher: Flusher, lease: Any) -> None:
+    _, (job,) = lease(1)
+    parts.engine.leases.release(ROUTE, [(job.id, job.token)])
+
+    flusher.report(Progress(job, 1, 2, ""))
+
+    eventually(lambda: job.id in parts.marks.lost)
+
+
+def test_finish_tells_the_rest_and_gives_up_only_when_its_time_is_over(
+    parts: Parts, flusher: Flusher, lease: Any
+) -> None:
+    batch, jobs = lease(300)
+    for job in jobs:
+        flusher.settle(batch, completion(job))
+    assert flusher.finish(5.0)
+    assert parts.states([job.id for job in jobs]) == {"succeeded"}
+    assert not flusher.is_alive()
+
+
+def test_finish_returns_when_the_store_stays_away(parts: Parts, flusher: Flusher, lease: Any) -> None:
+    batch, (job,) = lease(1)
+
+    def away(route: Route, items: list[Completion]) -> list[str]:
+        raise StoreUnavailable("away")
+
+    flusher._senders[Completion] = away
+    flusher.settle(batch, completion(job))
+    begun = time.monotonic()
+    assert not flusher.finish(0.3)
+    assert time.monotonic() - begun < 4
