@@ -3,6 +3,8 @@
 ``from jobs import …`` gives the same names without importing any of it before it is needed.
 """
 
+from typing import Any
+
 from jobs.api import pools, scheduler, stats, types, workers
 from jobs.api.bulk import (
     BulkProgress,
@@ -47,12 +49,13 @@ from jobs.core.context import Context, current_context
 from jobs.core.job import Job
 from jobs.core.retry import Cancelled, Dead, Exponential, Fixed, Linear, Retry, Snooze
 from jobs.engine import JobFilter, Page, Pool, PoolNotFound, Snapshot, Worker, WorkerNotFound
+from jobs.registry import JobType as RegisteredType
 from jobs.registry import UniqueBy, registry
 
 
-def job_types() -> dict[str, JobType[..., object]]:
+def job_types() -> dict[str, RegisteredType[..., Any]]:
     """The job types registered in this process, by name."""
-    return registry.all()  # type: ignore[return-value]
+    return registry.all()
 
 
 __all__ = [

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import transaction
 
-from jobs import JobHandle, JobType, aenqueue, aenqueue_many, enqueue, get_job
+from jobs import JobHandle, JobType, aenqueue, aenqueue_many, enqueue, get_job, job
 from jobs.api import enqueue_many
 from jobs.api.producer import EnqueueRequest, Send
 from jobs.conf import get_settings
@@ -63,7 +62,7 @@ class TestOneJob:
             job_type().enqueue("Ann")  # type: ignore[call-arg]
 
     def test_arguments_may_have_any_name(self) -> None:
-        @registry_job
+        @job("x.handler")
         def handler(self: int, payload: int, options: int) -> None: ...
 
         handle = handler.enqueue(self=1, payload=2, options=3)
@@ -72,12 +71,6 @@ class TestOneJob:
     def test_a_large_payload_is_refused_by_size(self) -> None:
         with pytest.raises(PayloadTooLarge, match="262144"):
             job_type().enqueue(to="x" * 1_000_000)
-
-
-def registry_job(function: Callable[..., Any]) -> JobType[..., Any]:
-    from jobs import job
-
-    return job("x.handler")(function)
 
 
 class TestByName:
