@@ -12,7 +12,7 @@ from django.urls import reverse
 from jobs.core.job import JobSpec
 from jobs.engine import Engine, get_engine
 from jobs.models import Pool
-from jobs.services.reconciler import reconcile
+from jobs.services.reconciler import Reconciled, reconcile
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -129,6 +129,18 @@ def test_a_save_while_the_store_is_away_is_kept_said_and_carried_over_later(
     away.start()
     reconcile(get_engine())
     assert get_engine().pools.slots("mail") == 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_values_that_the_engine_refuses_are_said(
+    admin_client: Client, mail: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = Reconciled(refused={"pool mail": "too many"})
+    monkeypatch.setattr("jobs.services.reconciler.push_pools", lambda names: refused)
+
+    response = admin_client.post(change_url(mail), {"description": "", "slots": "4"}, follow=True)
+
+    assert "Saved, but the engine refused the values for pool mail: too many" in response.content.decode()
 
 
 @pytest.mark.parametrize("slots", ["-1", "1001", "many"])

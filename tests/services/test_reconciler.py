@@ -131,6 +131,24 @@ def test_migrate_does_not_need_redis(settings: DjangoSettings, private_valkey: V
     assert JobType.objects.exists()
 
 
+def test_migrating_back_to_nothing_is_not_held_up_by_tables_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare()
+    with monkeypatch.context() as migrated_back:
+        migrated_back.setattr(JobType._meta, "db_table", "nowhere")
+        reconciler._after_migrate(using="default")
+
+    assert not JobType.objects.exists()
+
+
+def test_a_database_that_does_not_hold_our_tables_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare()
+    monkeypatch.setattr(reconciler.router, "allow_migrate_model", lambda *_: False)
+
+    reconciler._after_migrate(using="default")
+
+    assert not JobType.objects.exists()
+
+
 # Rows → engine -------------------------------------------------------------------------------------------------------
 
 
