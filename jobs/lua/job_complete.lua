@@ -5,6 +5,7 @@
 -- #include server_now
 -- #include read_record
 -- #include pack_record
+-- #include record_bytes
 -- #include append_attempt
 -- #include count
 -- #include measure
@@ -31,64 +32,65 @@ end
 local raw_records = redis.call('HMGET', states, unpack(ids))
 
 local reply = {}
-local ended, records, done, stopped, kept, retained = {}, {}, {}, {}, {}, {}
+local ended, records, done, done_count = {}, {}, {}, 0
+local stopped, kept, retained = {}, {}, {}
 local done_of, stopped_of = {}, {}
 local ran = 0
 local now_text = string.format('%.0f', now) -- once: turning numbers into text is dear
+local now_bytes = struct.pack('>I8', now)
+local at = items
 for i, id in ipairs(ids) do
-  local at = 6 * i - 3
-  local token, type = ARGV[at + 1], ARGV[at + 2]
-  local record = raw_records[i] and read_record(raw_records[i], '')
-  if not record or record[TOKEN] ~= token then
-    reply[i] = 'lost'
-  elseif record[STATE] == 'leased' then
-    record[STARTED_AT], record[FINISHED_AT], record[LOST] = tonumber(ARGV[at + 3]), now, 0
-    ended[#ended + 1] = id
-    if record[CANCEL] == 1 then
-      record[STATE] = 'cancelled'
-      stopped[#stopped + 1] = now_text
-      stopped[#stopped + 1] = id
-      stopped_of[type] = (stopped_of[type] or 0) + 1
-      append_attempt(attempts, id, record, now, 'cancelled', false, attempts_kept)
-      reply[i] = 'cancelled'
-    else
-      record[STATE] = 'succeeded'
-      done[#done + 1] = now_text
-      done[#done + 1] = id
-      done_of[type] = (done_of[type] or 0) + 1
-      ran = ran + math.max(0, now - record[STARTED_AT])
-      if ARGV[at + 4] ~= '' then
-        kept[#kept + 1] = id
-        kept[#kept + 1] = ARGV[at + 4]
-      end
-      if ARGV[at + 5] ~= '' then
-        retained[#retained + 1] = now + tonumber(ARGV[at + 5])
-        retained[#retained + 1] = id
-      end
-      reply[i] = 'ok'
+  local raw, token, type = raw_records[i], ARGV[at + 1], ARGV[at + 2]
+  local state = raw and is_under_token(raw, token) and string.byte(raw, STATE_BYTE)
+  if state == LEASED_CODE and string.byte(raw, CANCEL_BYTE) == 0 then
+    local started_at = tonumber(ARGV[at + 3])
+    done_count = done_count + 1
+    ended[done_count] = id
+    records[2 * done_count - 1] = id
+    records[2 * done_count] = succeeded_bytes(raw, started_at, now_bytes)
+    done[2 * done_count - 1] = now_text
+    done[2 * done_count] = id
+    done_of[type] = (done_of[type] or 0) + 1
+    if now > started_at then
+      ran = ran + now - started_at
     end
-    records[#records + 1] = id
-    records[#records + 1] = pack_record(record)
-  elseif record[STATE] == 'succeeded' then
+    if ARGV[at + 4] ~= '' then
+      kept[#kept + 1] = id
+      kept[#kept + 1] = ARGV[at + 4]
+    end
+    if ARGV[at + 5] ~= '' then
+      retained[#retained + 1] = now + tonumber(ARGV[at + 5])
+      retained[#retained + 1] = id
+    end
     reply[i] = 'ok'
-  elseif record[STATE] == 'cancelled' then
+  elseif state == LEASED_CODE then
+    stopped[#stopped + 1] = i
+    stopped_of[type] = (stopped_of[type] or 0) + 1
+    reply[i] = 'cancelled'
+  elseif state == SUCCEEDED_CODE then
+    reply[i] = 'ok'
+  elseif state == CANCELLED_CODE then
     reply[i] = 'cancelled'
   else
     reply[i] = 'lost'
   end
+  at = at + 6
 end
 
-if ended[1] then
+if done_count > 0 then
   redis.call('ZREM', leased, unpack(ended))
   redis.call('HSET', states, unpack(records))
-end
-if done[1] then
   redis.call('ZADD', succeeded, unpack(done))
-  measure(series, now, 'succeeded', #done / 2)
+  measure(series, now, 'succeeded', done_count)
   measure(series, now, 'run_ms', ran)
 end
-if stopped[1] then
-  redis.call('ZADD', cancelled, unpack(stopped))
+for _, i in ipairs(stopped) do
+  local id, record = ids[i], read_record(raw_records[i], '')
+  record[STATE], record[STARTED_AT], record[FINISHED_AT] = 'cancelled', tonumber(ARGV[6 * i]), now
+  redis.call('ZREM', leased, id)
+  redis.call('ZADD', cancelled, now_text, id)
+  redis.call('HSET', states, id, pack_record(record))
+  append_attempt(attempts, id, record, now, 'cancelled', false, attempts_kept)
 end
 if kept[1] then
   redis.call('HSET', results, unpack(kept))

@@ -5,6 +5,7 @@
 -- #include server_now
 -- #include read_record
 -- #include pack_record
+-- #include record_bytes
 -- #include ready_place
 -- #include promote_due
 -- #include next_due
@@ -72,16 +73,10 @@ if pause[1] and (not pause[2] or pause[2] == '' or now < tonumber(pause[2])) the
   return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0 }
 end
 
--- Since when the job is ready; nil where the body is none or its times are no moments.
-local function ready_since(record, body)
-  if #body < 18 then
-    return nil
-  end
-  if record[READY_AT] > 0 then
-    return record[READY_AT]
-  end
+-- Since when an untouched job is ready; nil where the body is none or its times are no moments.
+local function due_since(body)
   local created_at, run_at = struct.unpack('>dd', body)
-  local latest = math.max(created_at, run_at)
+  local latest = created_at > run_at and created_at or run_at
   -- The rest of a division by 1 is 0 for whole numbers only: not for fractions, infinities and what is no number.
   if created_at % 1 == 0 and run_at % 1 == 0 and latest > 0 and latest < END_OF_TIME then
     return latest
@@ -90,14 +85,38 @@ local function ready_since(record, body)
 end
 
 local grant = { token }
-local jobs, records, deadlines = {}, {}, {}
+local jobs, records, deadlines, taken = {}, {}, {}, 0
 local corrupt = {}
 local seen, bytes, waited = 0, 0, 0
 local deadline = string.format('%.0f', now + lease_ms) -- once: turning numbers into text is dear
+local counts, times, holder = first_lease_bytes(now, token, worker)
+
+-- The record of a job once it is leased, and since when it was ready; nil where what is stored cannot be read or leased.
+local function leased_record(raw, body, place)
+  local since = #body >= 18 and due_since(body)
+  if not since then
+    return nil
+  end
+  if not raw then
+    return counts .. struct.pack('>I8', since) .. times .. struct.pack('>I8', place) .. holder, since
+  end
+  local record = read_record(raw, 'ready')
+  if not record then
+    return nil
+  end
+  record[STATE], record[TOKEN], record[WORKER] = 'leased', token, worker
+  record[ATTEMPT], record[FENCE] = record[ATTEMPT] + 1, record[FENCE] + 1
+  record[LEASED_AT], record[STARTED_AT], record[PLACE] = now, 0, place
+  if record[READY_AT] > 0 then
+    since = record[READY_AT]
+  end
+  record[READY_AT] = since
+  return pack_record(record), since
+end
+
 redis.call('ZCARD', leased) -- a key of the wrong type fails here, before anything is written
 while seen < limit and bytes < ENOUGH_BYTES do
-  local step = math.min(STEP, limit - seen)
-  local line = redis.call('ZRANGE', ready, seen, seen + step - 1, 'WITHSCORES')
+  local line = redis.call('ZRANGE', ready, seen, seen + math.min(STEP, limit - seen) - 1, 'WITHSCORES')
   if not line[1] then
     break
   end
@@ -108,27 +127,27 @@ while seen < limit and bytes < ENOUGH_BYTES do
   local raw_records = redis.call('HMGET', states, unpack(ids))
   local raw_bodies = redis.call('HMGET', bodies, unpack(ids))
   for i, id in ipairs(ids) do
-    local body = raw_bodies[i]
-    local record = read_record(raw_records[i], 'ready')
-    local since = record and body and ready_since(record, body)
-    if not since then
-      corrupt[#corrupt + 1] = id
-    elseif record[STATE] == 'ready' then
-      record[READY_AT] = since
-      record[STATE], record[TOKEN], record[WORKER] = 'leased', token, worker
-      record[ATTEMPT], record[FENCE] = record[ATTEMPT] + 1, record[FENCE] + 1
-      record[LEASED_AT], record[STARTED_AT], record[PLACE] = now, 0, tonumber(line[2 * i])
-      waited = waited + math.max(0, now - record[READY_AT])
-      bytes = bytes + #body
-      local packed = pack_record(record)
-      jobs[#jobs + 1] = id
-      jobs[#jobs + 1] = packed
-      jobs[#jobs + 1] = body
-      records[#records + 1] = id
-      records[#records + 1] = packed
-      deadlines[#deadlines + 1] = deadline
-      deadlines[#deadlines + 1] = id
-      grant[#grant + 1] = id
+    local raw, body = raw_records[i], raw_bodies[i]
+    if not raw or string.byte(raw, STATE_BYTE) == READY_CODE or not STATE_OF[string.byte(raw, STATE_BYTE)] then
+      local packed, since = nil, nil
+      if body then
+        packed, since = leased_record(raw, body, tonumber(line[2 * i]))
+      end
+      if packed then
+        waited = waited + (now > since and now - since or 0)
+        bytes = bytes + #body
+        taken = taken + 1
+        jobs[3 * taken - 2] = id
+        jobs[3 * taken - 1] = packed
+        jobs[3 * taken] = body
+        records[2 * taken - 1] = id
+        records[2 * taken] = packed
+        deadlines[2 * taken - 1] = deadline
+        deadlines[2 * taken] = id
+        grant[taken + 1] = id
+      else
+        corrupt[#corrupt + 1] = id
+      end
     end
   end
   seen = seen + #ids
@@ -141,7 +160,7 @@ if jobs[1] then
   redis.call('HSET', states, unpack(records))
   redis.call('ZADD', leased, unpack(deadlines))
   redis.call('HSET', grants, worker, cmsgpack.pack(grant))
-  measure(series, now, 'started', #jobs / 3)
+  measure(series, now, 'started', taken)
   measure(series, now, 'wait_ms', waited)
 end
 for _, id in ipairs(corrupt) do

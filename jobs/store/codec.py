@@ -11,12 +11,13 @@ import re
 import secrets
 import struct
 import time
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
-from jobs.core.job import Attempt, Job, JobSpec, LeasedJob, Route, moment, moment_or_none
+from jobs.core.job import EARLIEST_MS, LATEST_MS, Attempt, Job, JobSpec, LeasedJob, Route, moment
 from jobs.core.states import JobState
 from jobs.exceptions import OptionInvalid
 
@@ -167,6 +168,8 @@ def decode_body(raw: bytes) -> Body:
         times = int(created_at), int(run_at)
     except (struct.error, ValueError, OverflowError) as error:
         raise ValueError(f"not a job body: {error}") from error
+    if not EARLIEST_MS <= min(times) <= max(times) <= LATEST_MS:
+        raise ValueError("not a job body: no calendar has its times")
     payload_at = _HEADER_AT + int.from_bytes(raw[_TIMES.size : _HEADER_AT], "big")
     header = _cached_header(raw[_HEADER_AT:payload_at])
     return Body(
@@ -212,6 +215,8 @@ def decode_record(raw: bytes) -> Record:
     """ValueError where the bytes are no record."""
     try:
         code, *numbers = _RECORD.unpack_from(raw)
+        if code == 0:
+            raise ValueError("not a job record: it has no state")
         token_at = _RECORD.size + 1
         worker_at = token_at + raw[_RECORD.size] + 1
         token, worker = raw[token_at : worker_at - 1], raw[worker_at : worker_at + raw[worker_at - 1]]
@@ -223,6 +228,8 @@ def decode_record(raw: bytes) -> Record:
 def decode_lease(route: Route, token: str, job_id: bytes, raw_record: bytes, raw_body: bytes) -> LeasedJob:
     """What the lease script gave for one job. ValueError where it cannot be read."""
     record = _RECORD.unpack_from(raw_record)
+    if not raw_body:
+        raise ValueError("there is no job body")
     payload_at = _HEADER_AT + int.from_bytes(raw_body[_TIMES.size : _HEADER_AT], "big")
     header = _cached_header(raw_body[_HEADER_AT:payload_at])
     return LeasedJob(
@@ -272,7 +279,7 @@ def decode_job(route: Route, job_id: str, raw: RawJob) -> Job | None:
         return None
     ended = _decode_attempts(raw.attempts)
     attempts = ended + _current_attempt(state, record)
-    run_at = record.run_at or body.run_at
+    run_at = record.run_at if 0 < record.run_at <= LATEST_MS else body.run_at
     ready_at = record.ready_at or (max(body.created_at, body.run_at) if state == JobState.READY else 0)
     error = problem or (attempts[-1].error if attempts and state in (JobState.DEAD, JobState.RETRY_WAIT) else None)
     extras = body.extras
@@ -288,24 +295,24 @@ def decode_job(route: Route, job_id: str, raw: RawJob) -> Job | None:
         tags=list(extras.get("tags", ())),
         meta=dict(extras.get("meta", {})),
         created_at=moment(body.created_at),
-        ready_at=moment_or_none(ready_at),
-        leased_at=moment_or_none(record.leased_at),
-        started_at=moment_or_none(record.started_at),
-        finished_at=moment_or_none(record.finished_at),
+        ready_at=_moment_or_none(ready_at),
+        leased_at=_moment_or_none(record.leased_at),
+        started_at=_moment_or_none(record.started_at),
+        finished_at=_moment_or_none(record.finished_at),
         attempt=record.attempt,
         max_retries=body.max_retries,
         crashes=record.crashes,
         timeout=body.timeout,
         progress=_decode_progress(raw.progress),
         worker=record.worker or None,
-        lease_expires_at=moment(float(raw.deadline)) if raw.deadline and state == JobState.LEASED else None,
+        lease_expires_at=_moment_or_none(float(raw.deadline)) if raw.deadline and state == JobState.LEASED else None,
         fencing_token=record.fence,
         result=_json_or_none(raw.result),
         error=error,
         attempts=attempts,
         unique_key=unique[0] if unique else None,
         schedule=extras.get("schedule"),
-        fire_time=moment_or_none(extras.get("fire_time_ms")),
+        fire_time=_moment_or_none(extras.get("fire_time_ms")),
         workflow_run=extras.get("workflow_run"),
         node=extras.get("node"),
         queue_version=route.version,
@@ -317,6 +324,11 @@ def decode_job(route: Route, job_id: str, raw: RawJob) -> Job | None:
         concurrency_key=extras.get("concurrency_key"),
         rate_key=extras.get("rate_key"),
     )
+
+
+def _moment_or_none(milliseconds: float | None) -> datetime | None:
+    """None also for times that no calendar has: the bytes went bad."""
+    return moment(milliseconds) if milliseconds and EARLIEST_MS <= milliseconds <= LATEST_MS else None
 
 
 _NO_BODY = Body(0, 0, "", 0, 0, 0, None, (), {}, b"")
@@ -349,8 +361,8 @@ def _current_attempt(state: str, record: Record) -> list[Attempt]:
         Attempt(
             attempt=record.attempt,
             worker=record.worker,
-            started_at=moment_or_none(record.started_at),
-            finished_at=moment_or_none(finished_at),
+            started_at=_moment_or_none(record.started_at),
+            finished_at=_moment_or_none(finished_at),
             outcome=outcome,
         )
     ]
@@ -367,8 +379,8 @@ def _decode_attempts(raw: bytes | None) -> list[Attempt]:
             Attempt(
                 attempt=attempt,
                 worker=worker,
-                started_at=moment_or_none(started_at),
-                finished_at=moment_or_none(finished_at),
+                started_at=_moment_or_none(started_at),
+                finished_at=_moment_or_none(finished_at),
                 outcome=outcome,
                 error=_from_json(error) if error else None,
             )
