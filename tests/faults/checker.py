@@ -431,7 +431,9 @@ def the_run_was_hard_enough(
         if not taken[fault]:
             yield Violation("run", fault, "the fault never took effect")
     if (recoveries := _recoveries(histories)) < expected.recoveries:
-        yield Violation("run", "recoveries", f"{recoveries} jobs went on after a lost lease, {expected.recoveries} wanted")
+        yield Violation(
+            "run", "recoveries", f"{recoveries} jobs went on after a lost lease, {expected.recoveries} wanted"
+        )
     if (refusals := _refusals(histories)) < expected.refusals:
         yield Violation("run", "refusals", f"{refusals} stale messages were refused, {expected.refusals} wanted")
 
@@ -505,12 +507,12 @@ def _pool_of(claims: Sequence[Claim]) -> str | None:
 
 
 def _given_back(histories: Histories, job: str, earlier: Claim, later: Claim) -> bool:
-    """Whether the earlier lease's holder had sent its end before the later lease was granted."""
+    """Whether the earlier lease's holder had sent its end before the later lease was granted.
+
+    Even "lost" counts: the store sends a message again whose answer was lost, and hears that it is over.
+    """
     return any(
-        action.name in ENDINGS
-        and _token_for(action, job) == earlier.token
-        and action.invoked <= later.action.answered
-        and _answer_for(action, job) != "lost"
+        action.name in ENDINGS and _token_for(action, job) == earlier.token and action.invoked <= later.action.answered
         for action in histories.by_job[job]
     )
 
@@ -523,10 +525,8 @@ def _operations(action: Action, job: str) -> Iterator[Operation]:
     """An action as an operation of the automaton on one job; nothing if it is not about states."""
     token = _token_for(action, job)
     match action.name:
-        case "enqueue":
-            answer = "refused" if action.phase == "refused" else action.answer
-        case "claim" | "resubmit" | "cancel":
-            answer = "refused" if action.phase == "refused" else action.answer
+        case "enqueue" | "claim" | "resubmit" | "cancel":
+            answer = {"refused": "refused", "unknown": ""}.get(action.phase, action.answer)
         case "complete" | "fail" | "release" | "crash" | "park":
             answer = _answer_for(action, job)
         case _:
@@ -603,9 +603,7 @@ def _overlaps(histories: Histories) -> Iterator[float]:
                 yield (earlier.answered - later.invoked) / 1e9
 
 
-def _numbers(
-    histories: Histories, final: Mapping[str, FinalJob], executions: Mapping[str, int]
-) -> dict[str, float]:
+def _numbers(histories: Histories, final: Mapping[str, FinalJob], executions: Mapping[str, int]) -> dict[str, float]:
     """The figures of the run that are published with it."""
     numbers: dict[str, float] = {
         "jobs acknowledged": len(histories.acknowledged_ids),

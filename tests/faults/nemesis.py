@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import threading
+import math
 import time
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from tests.faults.hosts import WorkerHost
-from tests.faults.stage import Stage
+from tests.faults.stage import NobodyWorks, Stage
+from tests.faults.workload.jobs import POOL
 
 Fault = Callable[[Stage, dict[str, Any]], None]
 """Does harm to the stage and writes the proof that it took effect into the dictionary."""
 
 
 def kill_host(stage: Stage, proof: dict[str, Any]) -> None:
-    """SIGKILL of the oldest supervisor. A new host takes its place."""
-    host = stage.hosts[0]
+    """SIGKILL of the supervisor that works longest. A new host takes its place."""
+    host = stage.working_host()
     members = host.kill()
     if host.leaves_nobody():
         proof["killed"] = members
@@ -25,7 +27,7 @@ def kill_host(stage: Stage, proof: dict[str, Any]) -> None:
 
 def kill_child(stage: Stage, proof: dict[str, Any]) -> None:
     """SIGKILL of a process that runs jobs."""
-    host = stage.hosts[-1]
+    host = stage.working_host()
     if (pid := host.kill_child()) is not None:
         proof["killed"] = pid
 
@@ -34,7 +36,7 @@ def freeze_host(leases: float = 3.0) -> Fault:
     """SIGSTOP of a whole host for some leases, then SIGCONT."""
 
     def freeze(stage: Stage, proof: dict[str, Any]) -> None:
-        host: WorkerHost = stage.hosts[-1]
+        host = stage.working_host()
         frozen = host.freeze()
         time.sleep(leases * stage.lease_seconds)
         host.thaw(frozen)
@@ -70,45 +72,60 @@ def flush_scripts(stage: Stage, proof: dict[str, Any]) -> None:
     proof["flushed"] = True
 
 
+def pause(seconds: float) -> Fault:
+    """Not a fault of anybody's, but a promise to keep under faults: the pool is paused for a while."""
+
+    def pause_and_resume(stage: Stage, proof: dict[str, Any]) -> None:
+        stage.working_host()  # nobody there to disobey: come again later
+        op = stage.history.write("pause", "invoke", pool=POOL)
+        stage.engine.pools.pause(POOL, by="nemesis")
+        stage.history.write("pause", "ok", op, pool=POOL)
+        kill_host(stage, {})  # its leases run out during the pause
+        time.sleep(seconds)
+        op = stage.history.write("resume", "invoke", pool=POOL)
+        stage.engine.pools.resume(POOL)
+        stage.history.write("resume", "ok", op, pool=POOL)
+        proof["seconds"] = seconds
+
+    return pause_and_resume
+
+
 def drop_connections(stage: Stage, proof: dict[str, Any]) -> None:
     """All connections through the proxy are closed at once."""
     stage.proxy.drop_all()
     proof["dropped"] = True
 
 
-class Nemesis:
-    """Runs each fault again and again at its own interval until it is told to stop. Faults never overlap themselves."""
+@dataclass(frozen=True)
+class Every:
+    """Harm that comes again and again: how many seconds lie between two, and how often at most."""
 
-    def __init__(self, stage: Stage, timetable: dict[str, tuple[float, Fault]], *, at_most: int = 1_000_000) -> None:
-        self._stage = stage
-        self._end = threading.Event()
-        self._turn = threading.Lock()  # one fault at a time: each must find what it wants to harm
-        self._at_most = at_most
-        self.errors: list[BaseException] = []
-        self._threads = [
-            threading.Thread(target=self._repeat, args=(name, every, fault), name=f"nemesis {name}", daemon=True)
-            for name, (every, fault) in timetable.items()
-        ]
+    seconds: float
+    fault: Fault
+    at_most: int = 1_000_000
 
-    def __enter__(self) -> Nemesis:
-        for thread in self._threads:
-            thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        for thread in self._threads:
-            thread.join()
-        if self.errors:
-            raise self.errors[0]
+def harm(stage: Stage, timetable: dict[str, Every], *, while_: Callable[[], bool], within: float) -> None:
+    """Does what the timetable says, one fault at a time, as long as ``while_`` holds. RuntimeError after ``within``.
 
-    def _repeat(self, name: str, every: float, fault: Fault) -> None:
-        done = 0
-        while done < self._at_most and not self._end.wait(every):
-            try:
-                with self._turn, self._stage.history.fault(name) as proof:
-                    fault(self._stage, proof)
-            except Exception as error:
-                self.errors.append(error)
-                return
-            done += 1
+    In the caller's thread on purpose: the kernel ties a server's life to the thread that started it.
+    """
+    began = time.monotonic()
+    next_at = {name: began + every.seconds for name, every in timetable.items()}
+    done: Counter[str] = Counter()
+    while while_():
+        if time.monotonic() > began + within:
+            raise RuntimeError(f"what was to be done under faults took more than {within:g} s; see {stage.folder}")
+        name = min(next_at, key=lambda each: next_at[each])
+        time.sleep(min(0.05, max(0.0, next_at[name] - time.monotonic())))
+        if next_at[name] > time.monotonic():
+            continue
+        every = timetable[name]
+        try:
+            with stage.history.fault(name) as proof:
+                every.fault(stage, proof)
+        except NobodyWorks:
+            pass  # every host still starts, so there is nobody to harm
+        else:
+            done[name] += 1
+        next_at[name] = math.inf if done[name] >= every.at_most else time.monotonic() + every.seconds

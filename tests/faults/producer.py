@@ -53,9 +53,9 @@ class Producer:
         if kind < 0.55:
             self.many(self.jobs.nothing, count)
         elif kind < 0.65:
-            self.many(self.jobs.work, count, seconds=self.random.choice((0.001, 0.02, 0.1)))
+            self.many(self.jobs.work, count, seconds=self.random.choice((0.01, 0.1, 0.5)))
         elif kind < 0.75:
-            self.many(self.jobs.work_async, count, seconds=self.random.choice((0.001, 0.02, 0.1)))
+            self.many(self.jobs.work_async, count, seconds=self.random.choice((0.01, 0.1, 0.5)))
         elif kind < 0.83:
             self.many(self.jobs.flaky, count, failures=self.random.randint(1, 4))
         elif kind < 0.9:
@@ -73,6 +73,10 @@ class Producer:
 
     def work(self, count: int) -> None:
         self.many(self.jobs.work, count, seconds=0.02)
+
+    def slow(self, count: int) -> None:
+        """Long enough that a host which is killed has always begun some."""
+        self.many(self.jobs.work, count, seconds=0.5)
 
     def one_by_id(self) -> None:
         """A caller's id makes an enqueue repeatable: on an unknown outcome it is simply asked for again."""
@@ -150,6 +154,7 @@ def _phase(error: Exception) -> Any:
 MIXES: dict[str, Callable[[Producer, int], None]] = {
     "everything": Producer.everything,
     "nothing": Producer.nothing,
+    "slow": Producer.slow,
     "work": Producer.work,
 }
 

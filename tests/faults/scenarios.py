@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from jobs.engine import new_token
+from jobs.core.job import JobSpec, LeasedJob, Route
+from jobs.engine import Completion, Failure, new_token
 from jobs.store.scripts import script
 from tests.faults import nemesis
 from tests.faults.checker import Expectations, Report, Violation
-from tests.faults.nemesis import Nemesis
+from tests.faults.nemesis import Every, harm
 from tests.faults.proxy import CLEAR, Weather
+from tests.faults.server import slow_scripts
 from tests.faults.stage import SLOTS, Stage, stage
 from tests.faults.workload.jobs import POOL
 
+SCRIPT_LIMIT_MS = 50.0
 WORKER_VERBS = ("job_lease", "job_start", "job_renew", "job_complete", "job_fail", "job_release", "job_recover")
 
 
@@ -47,11 +52,17 @@ def kills(folder: Path, profile: Profile) -> Report:
             run.start_producer(profile.jobs // 2, rate=rate, seed=seed)
         run.wait_for_claims()
         every = profile.seconds / (profile.server_kills + 0.5)
-        with (
-            Nemesis(run, {"kill host": (2.0, nemesis.kill_host), "kill child": (3.1, nemesis.kill_child)}),
-            Nemesis(run, {"kill server": (every, nemesis.kill_server)}, at_most=profile.server_kills),
-        ):
-            run.wait_for_producers(within=profile.seconds * 4 + 60)
+        harm(
+            run,
+            {
+                "kill host": Every(2.0, nemesis.kill_host),
+                "kill child": Every(3.1, nemesis.kill_child),
+                "kill server": Every(every, nemesis.kill_server, at_most=profile.server_kills),
+            },
+            while_=run.producing,
+            within=profile.seconds * 4 + 60,
+        )
+        run.wait_for_producers()
         run.wait_until_drained()
         return run.judge(
             Expectations(
@@ -67,8 +78,8 @@ def frozen_worker(folder: Path, profile: Profile) -> Report:
         rate = 40.0
         run.start_producer(int(rate * max(10, profile.seconds / 2)), mix="work", rate=rate)
         run.wait_for_claims()
-        with Nemesis(run, {"freeze host": (0.5, nemesis.freeze_host(leases=3.0))}):
-            run.wait_for_producers()
+        harm(run, {"freeze host": Every(0.5, nemesis.freeze_host(leases=3.0))}, while_=run.producing, within=180)
+        run.wait_for_producers()
         run.wait_until_drained()
         # It goes on: the other host ends, and what comes now is for the one that was frozen.
         run.hosts.pop(0).stop()
@@ -115,15 +126,65 @@ def herd(folder: Path, profile: Profile) -> Report:
     with stage(folder, lease_seconds=1.0) as run:
         route = run.engine.topology.route_for(POOL)
         run.enqueue("fault.nothing", [{"key": f"orphan:{number}"} for number in range(profile.herd)])
-        for _ in range(0, profile.herd, 1000):
-            run.engine.leases.lease(route, worker="ghost", token=new_token(), limit=1000, lease_ms=500)
+        _lease_everything(run, route)
         due_ms = run.engine.jobs.server_now_ms() + 3000
-        run.enqueue(
-            "fault.nothing", [{"key": f"due:{number}"} for number in range(profile.herd)], run_at_ms=due_ms
-        )
+        run.enqueue("fault.nothing", [{"key": f"due:{number}"} for number in range(profile.herd)], run_at_ms=due_ms)
         _start_hosts(run, 2)
         run.wait_until_drained(within=120)
-        return run.judge(Expectations(slots={POOL: SLOTS}), every_way=False)
+        slow = slow_scripts(run.client, SCRIPT_LIMIT_MS)
+        report = run.judge(Expectations(slots={POOL: SLOTS}), every_way=False)
+        report.numbers["script calls above 50 ms"] = len(slow)
+        # The slow log counts the time in which the server had no processor, so it only speaks on a machine that has some.
+        if os.getloadavg()[0] <= (os.cpu_count() or 1):
+            report.violations += [Violation("I18", name, f"a call of {took:.0f} ms") for name, took in slow]
+        return report
+
+
+def full_batches(folder: Path, profile: Profile) -> Report:
+    """Every batched verb by hand, as many jobs at once as it takes: what the server's processor spends on one call."""
+    with stage(folder) as run:
+        leases, route = run.engine.leases, run.engine.topology.route_for(POOL)
+        report = Report()
+
+        def timed(name: str, call: Callable[[], Any]) -> Any:
+            before = run.server_cpu_seconds()
+            answer = call()
+            took = (run.server_cpu_seconds() - before) * 1000
+            report.numbers[f"{name}, ms"] = max(took, report.numbers.get(f"{name}, ms", 0.0))
+            if took > SCRIPT_LIMIT_MS:
+                report.violations.append(Violation("I18", name, f"{took:.1f} ms of the server's processor"))
+            return answer
+
+        def lease() -> list[LeasedJob]:
+            token = new_token()
+            jobs: list[LeasedJob] = timed(
+                "lease", lambda: leases.lease(route, worker="w", token=token, limit=1000, lease_ms=500)
+            ).jobs
+            return jobs
+
+        spec = JobSpec(type="fault.nothing", pool=POOL, delay_ms=1)
+        timed("enqueue", lambda: run.engine.jobs.enqueue(spec, [b"{}"] * 1000))
+        run.engine.jobs.enqueue(spec, [b"{}"] * profile.herd)
+        time.sleep(0.01)
+        timed("promote", lambda: leases.promote(route, 1000))
+        first = lease()
+        timed("start", lambda: leases.start(route, [(job.id, job.token, job.leased_at) for job in first]))
+        timed("renew", lambda: leases.renew(route, [(job.id, job.token) for job in first], 500))
+        timed("release", lambda: leases.release(route, [(job.id, job.token) for job in first], charged=True))
+        ends = [Completion(job.id, job.token, job.type, job.leased_at, b"1" * 100) for job in lease()]
+        timed("complete", lambda: leases.complete(route, ends))
+        error = b'{"type": "E", "message": "", "traceback": "' + b"x" * 1000 + b'"}'
+        bad = [Failure(job.id, job.token, job.type, job.leased_at, "retry", 0, 0, error) for job in lease()]
+        timed("fail", lambda: leases.fail(route, bad))
+        parked = lease()
+        timed("park", lambda: leases.park(route, [(job.id, job.token, job.type) for job in parked]))
+        timed("unpark", lambda: leases.unpark(route, ["fault.nothing"]))
+        while jobs := lease():
+            leases.start(route, [(job.id, job.token, job.leased_at) for job in jobs])
+        time.sleep(0.6)
+        while timed("recover", lambda: leases.recover(route)).recovered:
+            pass
+        return report
 
 
 def lost_scripts(folder: Path, profile: Profile) -> Report:
@@ -132,8 +193,8 @@ def lost_scripts(folder: Path, profile: Profile) -> Report:
         _start_hosts(run, 2)
         run.start_producer(profile.jobs // 2, rate=profile.jobs / 2 / profile.seconds)
         run.wait_for_claims()
-        with Nemesis(run, {"flush scripts": (0.1, nemesis.flush_scripts)}):
-            run.wait_for_producers()
+        harm(run, {"flush scripts": Every(0.1, nemesis.flush_scripts)}, while_=run.producing, within=180)
+        run.wait_for_producers()
         run.wait_until_drained()
         report = run.judge(Expectations(faults=("flush scripts",), slots={POOL: SLOTS}))
         for host in run.hosts:
@@ -154,10 +215,10 @@ def bad_weather(folder: Path, profile: Profile) -> Report:
         run.wait_for_claims()
         with run.history.fault("bad weather") as proof:
             run.proxy.weather = weather
-            with Nemesis(run, {"drop connections": (1.5, nemesis.drop_connections)}):
-                run.wait_for_producers()
+            harm(run, {"drop connections": Every(1.5, nemesis.drop_connections)}, while_=run.producing, within=240)
             run.proxy.weather = CLEAR
             proof.update(run.proxy.taken)
+        run.wait_for_producers()
         run.wait_until_drained()
         return run.judge(Expectations(faults=("bad weather", "drop connections"), slots={POOL: SLOTS}))
 
@@ -168,8 +229,8 @@ def silent_server(folder: Path, profile: Profile) -> Report:
         _start_hosts(run, 2)
         run.start_producer(int(profile.seconds * 20), mix="work", rate=20)
         run.wait_for_claims()
-        with Nemesis(run, {"freeze server": (2.0, nemesis.freeze_server(1.5))}):
-            run.wait_for_producers()
+        harm(run, {"freeze server": Every(2.0, nemesis.freeze_server(1.5))}, while_=run.producing, within=180)
+        run.wait_for_producers()
         run.wait_until_drained()
         return run.judge(Expectations(faults=("freeze server",), slots={POOL: SLOTS}))
 
@@ -178,14 +239,12 @@ def pauses(folder: Path, profile: Profile) -> Report:
     """The pool is paused and resumed under load, while hosts die and leases run out: nothing is leased in a pause."""
     with stage(folder, lease_seconds=1.0) as run:
         _start_hosts(run, 2)
-        run.start_producer(profile.jobs // 2, mix="work", rate=profile.jobs / 2 / profile.seconds)
+        run.start_producer(int(profile.seconds * 20), mix="slow", rate=20)
         run.wait_for_claims()
-        with Nemesis(run, {"kill host": (3.0, nemesis.kill_host)}):
-            while any(producer.poll() is None for producer in run.producers):
-                _pause(run)
+        harm(run, {"pause": Every(1.0, nemesis.pause(1.5))}, while_=run.producing, within=180)
         run.wait_for_producers()
         run.wait_until_drained()
-        return run.judge(Expectations(faults=("kill host",), slots={POOL: SLOTS}))
+        return run.judge(Expectations(faults=("pause",), recoveries=1, slots={POOL: SLOTS}))
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -193,6 +252,7 @@ SCENARIOS: dict[str, Scenario] = {
     for scenario in (
         kills,
         frozen_worker,
+        full_batches,
         held_interpreter,
         poison,
         herd,
@@ -204,18 +264,12 @@ SCENARIOS: dict[str, Scenario] = {
 }
 
 
+def _lease_everything(run: Stage, route: Route) -> None:
+    """A worker that takes all there is and is never heard of again."""
+    while run.engine.leases.lease(route, worker="ghost", token=new_token(), limit=1000, lease_ms=500).jobs:
+        pass
+
+
 def _start_hosts(run: Stage, count: int) -> None:
     for _ in range(count):
         run.start_host()
-
-
-def _pause(run: Stage) -> None:
-    """Paused for a second and a half, open for half a second."""
-    for verb, seconds in (("pause", 1.5), ("resume", 0.5)):
-        op = run.history.write(verb, "invoke", pool=POOL)
-        if verb == "pause":
-            run.engine.pools.pause(POOL, by="nemesis")
-        else:
-            run.engine.pools.resume(POOL)
-        run.history.write(verb, "ok", op, pool=POOL)
-        time.sleep(seconds)

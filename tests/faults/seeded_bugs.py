@@ -203,6 +203,4 @@ def _never(*_: Any) -> bool:
     return False
 
 
-PYTHON_BUGS = (
-    PythonBug("a unique key is taken from a live job", "jobs.engine.jobs.Jobs", "holds_unique_key", _never),
-)
+PYTHON_BUGS = (PythonBug("a unique key is taken from a live job", "jobs.engine.jobs.Jobs", "holds_unique_key", _never),)

@@ -7,6 +7,7 @@ from typing import Any
 
 import redis
 
+from jobs.store.scripts import LUA_DIR, read_script
 from tests.support.valkey import ValkeyServer
 
 
@@ -17,10 +18,11 @@ def fault_server(folder: Path) -> ValkeyServer:
 
 
 def slow_scripts(client: redis.Redis, longer_than_ms: float = 50) -> list[tuple[str, float]]:
-    """Script calls in the slow log above the bound: how each began, and its milliseconds."""
+    """Script calls in the slow log above the bound: the script's name, and its milliseconds."""
+    names = {(one := read_script(LUA_DIR, file.stem)).sha: one.name for file in LUA_DIR.glob("*.lua")}
     entries: Any = client.slowlog_get(2000)
     return [
-        (entry["command"].decode(errors="replace")[:120], entry["duration"] / 1000)
+        (names.get(entry["command"].split(b" ")[1].decode(errors="replace"), "a script"), entry["duration"] / 1000)
         for entry in entries
         if entry["duration"] / 1000 > longer_than_ms and entry["command"][:4].upper() == b"EVAL"
     ]

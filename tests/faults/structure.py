@@ -138,9 +138,7 @@ class _Partition:
             )
         if record:
             self._compare_record(raw_id, record, line, score)
-        self.structure.jobs[_text(raw_id)] = StoredJob(
-            _text(raw_id), self.route, state, record, body, score, parked
-        )
+        self.structure.jobs[_text(raw_id)] = StoredJob(_text(raw_id), self.route, state, record, body, score, parked)
 
     def _compare_record(self, raw_id: bytes, record: Record, line: str, score: float) -> None:
         if record.state == "leased":
@@ -154,7 +152,9 @@ class _Partition:
             self._expect(raw_id not in self.found.get("results", {}), raw_id, f"is {record.state} with a result")
         for name in ("attempt", "errors", "crashes", "fence", "lost"):
             self._expect(getattr(record, name) >= 0, raw_id, f"has {name} {getattr(record, name)}")
-        self._expect(record.fence >= record.attempt or record.resubmissions > 0, raw_id, "has more attempts than leases")
+        self._expect(
+            record.fence >= record.attempt or record.resubmissions > 0, raw_id, "has more attempts than leases"
+        )
 
     def _decoded(self, raw_id: bytes, raw_body: bytes) -> tuple[Body | None, Record | None]:
         body = record = None

@@ -1,0 +1,24 @@
+"""``python -m benchmarks engine│peers [--short] [--json]``. Exit code 1 when a bar is missed (not with ``--short``)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from benchmarks import engine, peers
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the engine beside other things.")
+    parser.add_argument("what", choices=("engine", "peers"), help="beside the bare ceiling, or beside other queues")
+    parser.add_argument("--short", action="store_true", help="a minute instead of many; the figures are rough")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    parser.add_argument("--no-aof", action="store_true", help="a server without append-only file")
+    options = parser.parse_args()
+    measure = engine.run if options.what == "engine" else peers.run
+    holds = measure(short=options.short, as_json=options.json, persistent=not options.no_aof)
+    return 0 if holds or options.short else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

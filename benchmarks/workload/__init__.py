@@ -1,0 +1,1 @@
+"""A Django app with the job types of the benchmarks. Loaded by their processes only."""

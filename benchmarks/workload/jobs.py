@@ -1,0 +1,24 @@
+"""Job types that do nothing, so that what is measured is everything else."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from jobs import job
+
+POOL = "benchmark"
+
+
+@job("benchmark.nothing", pool=POOL)
+def nothing() -> None:
+    """The no-op of the drain."""
+
+
+@job("benchmark.stamp", pool=POOL)
+def stamp(sent_ns: int) -> None:
+    """Writes the nanoseconds from before its enqueue to now, the first line of its handler, as one line."""
+    late = time.monotonic_ns() - sent_ns
+    descriptor = os.open(os.environ["BENCHMARK_STAMPS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(descriptor, b"%d\n" % late)
+    os.close(descriptor)
