@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from io import StringIO
-from time import monotonic
 from typing import IO, TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from django.core.management.base import OutputWrapper
@@ -24,20 +23,17 @@ from django.utils import timezone
 
 from jobs.core.job import iso
 from jobs.management.durations import spoken
+from jobs.management.progress import Display
+from jobs.management.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
     from rich.text import Text
 
-PROGRESS_AFTER_SECONDS = 2.0
-"""What is done sooner than this needs no bar."""
 GAP = "  "
 """Between two columns."""
 ELASTIC_MINIMUM = 16
 """An elastic column is not made narrower than this; the lines then grow longer than the terminal."""
-PLAIN_PROGRESS_EVERY_SECONDS = 5.0
-"""How often a line of progress is written where no bar can be drawn."""
 
 Item = TypeVar("Item")
 
@@ -169,15 +165,16 @@ class Output:
         return (sys.stdin.readline() or "").strip()
 
     @contextmanager
-    def progress(self, what: str, total: float | None) -> Iterator[Step]:
-        """Shows how far a long operation is, once it has taken two seconds: a bar, or now and then a line."""
-        display = _Progress(self, what, total)
+    def progress(self, what: str, total: float | None = None) -> Iterator[Step]:
+        """Shows how far a long operation is, once it has taken two seconds; ``total`` may become known later."""
+        # With --json a program reads standard error, where it expects nothing but the error document.
+        display = Display(what, total, console=self._console(), line=(lambda _: None) if self.as_json else self.note)
         try:
             yield display.step
         finally:
             display.close()
 
-    def console(self) -> Console | None:
+    def _console(self) -> Console | None:
         """A console on standard error for things that move; None where nothing can move."""
         if not self._err.isatty() or os.environ.get("TERM") == "dumb":
             return None
@@ -251,60 +248,6 @@ class Output:
         _write(self._err, text)
 
 
-class _Progress:
-    """Quiet for two seconds, then a bar on a terminal or a line every few seconds elsewhere."""
-
-    def __init__(self, output: Output, what: str, total: float | None) -> None:
-        self._output = output
-        self._what = what
-        self._total = total
-        self._began = monotonic()
-        self._next_line = self._began + PROGRESS_AFTER_SECONDS
-        self._bar: Progress | None = None
-        self._console: Console | None = None
-
-    def step(self, done: float, *, total: float | None = None, note: str = "") -> None:
-        now = monotonic()
-        self._total = total if total is not None else self._total
-        if self._bar is None and now < self._next_line:
-            return
-        if self._bar is None:
-            self._console = self._output.console()
-            if self._console is None:
-                self._next_line = now + PLAIN_PROGRESS_EVERY_SECONDS
-                if not self._output.as_json:  # a program reads standard error then, for the error document
-                    self._output.note(self._sentence(done, note, now - self._began))
-                return
-            self._bar = self._start(self._console)
-        self._bar.update(self._bar.task_ids[0], completed=done, total=self._total, note=visible(note))
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def _sentence(self, done: float, note: str, took: float) -> str:
-        if self._total is None:
-            return f"{self._what} … {note}".rstrip()
-        rate = done / took if took else 0.0
-        left = spoken(timedelta(seconds=(self._total - done) / rate)) if rate else "unknown"
-        return f"{self._what}: {done:,.0f} of {self._total:,.0f}, {rate:,.0f}/s, {left} left {note}".rstrip()
-
-    def _start(self, console: Console) -> Progress:
-        from rich import progress
-
-        words = progress.TextColumn("{task.description}", markup=False)
-        note = progress.TextColumn("{task.fields[note]}", markup=False)
-        measures: tuple[progress.ProgressColumn, ...] = (
-            (progress.SpinnerColumn(), words, progress.TimeElapsedColumn())
-            if self._total is None
-            else (words, progress.BarColumn(), progress.MofNCompleteColumn(), progress.TimeRemainingColumn())
-        )
-        bar = progress.Progress(*measures, note, console=console, transient=True)
-        bar.add_task(self._what, total=self._total, note="")
-        bar.start()
-        return bar
-
-
 def _table(columns: Sequence[Column[Any]], rows: Sequence[Sequence[str]], width: int) -> Text:
     """A table laid out by us: rich shortens all columns alike, but an id must stay whole to be copied.
 
@@ -337,15 +280,6 @@ def _table(columns: Sequence[Column[Any]], rows: Sequence[Sequence[str]], width:
     for line in lines:
         line.rstrip()
     return Text("\n").join(lines)
-
-
-def visible(text: str, *, keep: str = "") -> str:
-    """The text with each control, format and broken character written as an escape (``\\x1b``, ``\\u202e``)."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() or char in keep else char.encode("unicode_escape").decode("ascii") for char in text
-    )
 
 
 def ago(at: datetime) -> str:

@@ -118,19 +118,19 @@ def remove(output: Output, ids: Iterable[str], did: str, *, check: Callable[[str
 def whole_page(output: Output, filter: JobFilter, *, cursor: str | None, limit: int) -> Page:
     """A page as full as it can be. One read looks at so many jobs and no more; a narrow filter may need several."""
     items: list[Job] = []
-    with output.progress("search", None) as step:
+    with output.progress("search") as step:
         while True:
             page = api.list_jobs(filter, cursor=cursor, limit=limit - len(items))
             items += page.items
             cursor = page.next_cursor
             if cursor is None or len(items) >= limit:
                 return Page(items=items, next_cursor=cursor)
-            step(len(items), note=f"{len(items)} found")
+            step(len(items), note=f"{len(items):,} found")
 
 
 def dry_run(output: Output, filter: JobFilter, verb: str) -> None:
     """How many jobs it would be, and the first of them. Changes nothing."""
-    count = api.count_matching(filter)
+    count = _count(output, filter)
     sample = api.list_jobs(filter, limit=SAMPLE).items if count else []
     if output.as_json:
         output.document({"dry_run": True, "count": count, "sample": [job.as_dict() for job in sample]})
@@ -149,7 +149,7 @@ def confirm(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> None:
             f"'{verb} --all' changes every matching job and nobody is here to confirm it.",
             fix="Look with --dry-run first, then give --yes.",
         )
-    count = api.count_matching(filter)
+    count = _count(output, filter)
     if count == 0:
         return
     question = f"{verb.capitalize()} {_jobs(count)}?"
@@ -166,7 +166,7 @@ def work_through(output: Output, steps: Iterable[BulkProgress], *, doing: str, d
     state = BulkProgress(total=0)
     ending: CommandFailed | None = None
     try:
-        with output.progress(doing, None) as step:
+        with output.progress(doing) as step:
             for state in steps:
                 step(state.done + state.failed_count, total=state.total)
     except SchedulerError as error:
@@ -204,6 +204,11 @@ def _show_bulk(output: Output, state: BulkProgress, did: str) -> None:
 
 def _refusal(id: str, error: SchedulerError) -> str:
     return f"{id}: {sentence(str(error))} {error.fix}".rstrip()
+
+
+def _count(output: Output, filter: JobFilter) -> int:
+    with output.progress("count"):
+        return api.count_matching(filter)
 
 
 def _jobs(count: int) -> str:

@@ -58,8 +58,7 @@ def ended_badly(job: Job) -> None:
 
 def _watch(output: Output, id: str, until: float | None) -> tuple[Job, bool]:
     """The job when it ended, or as it is when the time is over; and which of the two."""
-    began = time.monotonic()
-    with output.progress(f"wait for {id}", None) as step:
+    with output.progress(f"wait for {id}") as step:
         while True:
             left = LOOK_EVERY_SECONDS if until is None else min(LOOK_EVERY_SECONDS, until - time.monotonic())
             try:
@@ -68,4 +67,4 @@ def _watch(output: Output, id: str, until: float | None) -> tuple[Job, bool]:
                 job = api.get_job(id)
             if until is not None and time.monotonic() >= until:
                 return job, job.is_terminal
-            step(time.monotonic() - began, note=state_word(job))
+            step(0, note=state_word(job))

@@ -8,7 +8,8 @@ import pytest
 from django.core.management.base import OutputWrapper
 from django.utils import timezone
 
-from jobs.management.output import Column, Output, ago, visible
+from jobs.management.output import Column, Output, ago
+from jobs.management.text import visible
 
 ROWS = [("01KB7ZZZ-default.1.0", "dead", "connection refused " * 10), ("01KB7YYY-default.1.0", "ready", None)]
 COLUMNS = (
@@ -180,30 +181,3 @@ def test_remarks_go_to_standard_error():
 
     assert out.getvalue() == ""
     assert err.getvalue() == "a remark\nError: It broke.\n"
-
-
-def test_progress_is_silent_for_two_seconds_then_says_how_far(monkeypatch):
-    moments = iter([0.0, 1.0, 2.5, 3.0])
-    monkeypatch.setattr("jobs.management.output.monotonic", lambda: next(moments))
-    err = Stream(terminal=False)
-    output = Output(OutputWrapper(Stream(terminal=False)), OutputWrapper(err), as_json=False)
-
-    with output.progress("resubmit", 100) as step:
-        step(10)
-        step(25)
-        step(30)
-
-    assert err.getvalue() == "resubmit: 25 of 100, 10/s, 7.5s left\n"
-
-
-def test_on_a_terminal_progress_is_a_bar(monkeypatch):
-    monkeypatch.setattr("jobs.management.output.PROGRESS_AFTER_SECONDS", 0.0)
-    out, err = Stream(terminal=False), Stream(terminal=True)
-    output = Output(OutputWrapper(out), OutputWrapper(err), as_json=True)
-
-    with output.progress("resubmit", 100) as step:
-        step(25, note="\x1b[2J")
-
-    assert "25/100" in err.getvalue()
-    assert "\x1b[2J" not in err.getvalue()
-    assert out.getvalue() == ""

@@ -102,7 +102,7 @@ def test_ctrl_c_while_waiting_exits_130(environment):
         stderr=subprocess.PIPE,
     )
     assert waiting.stderr is not None
-    assert waiting.stderr.readline().startswith(f"wait for {id} …".encode())
+    assert waiting.stderr.readline().startswith(f"wait for {id}: ".encode())
 
     waiting.send_signal(signal.SIGINT)
     out, err = waiting.communicate(timeout=10)

@@ -115,7 +115,8 @@ class Command(VerbCommand):
         output.hint(f"\nResubmit it: manage.py dlq resubmit {job.id}")
 
     def groups(self, output: Output, **options: Any) -> None:
-        groups = api.error_groups(job_filter(options, states=DEAD_ONLY), sample=GROUPED)
+        with output.progress("group"):
+            groups = api.error_groups(job_filter(options, states=DEAD_ONLY), sample=GROUPED)
         if output.as_json:
             output.document({"items": [group.as_dict() for group in groups], "next_cursor": None})
         elif groups:
