@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from jobs import JobHandle, JobType, aenqueue, aenqueue_many, enqueue, get_job, job
+from jobs import JobHandle, JobType, aenqueue, aenqueue_many, budget, enqueue, get_job, job
 from jobs.api import enqueue_many
 from jobs.api.producer import EnqueueRequest, Send
 from jobs.conf import get_settings
@@ -16,9 +16,17 @@ from jobs.core.job import Enqueued
 from jobs.core.retry import Linear
 from jobs.core.states import JobState
 from jobs.engine import Engine
-from jobs.exceptions import DuplicateJob, OptionInvalid, PayloadInvalid, PayloadTooLarge, UnknownJobType
+from jobs.exceptions import (
+    DuplicateJob,
+    OptionInvalid,
+    PayloadInvalid,
+    PayloadTooLarge,
+    StoreUnavailable,
+    UnknownJobType,
+)
 from jobs.registry import registry
 from tests.api.types import Address
+from tests.support.valkey import ValkeyServer
 
 
 def job_type(name: str = "mail.send") -> JobType[..., Any]:
@@ -358,3 +366,36 @@ class TestAsync:
     async def test_errors_are_those_of_the_blocking_form(self) -> None:
         with pytest.raises(PayloadInvalid):
             await job_type().aenqueue()
+
+
+class TestServerAway:
+    @pytest.fixture(autouse=True)
+    def _own_server(self, settings: Any, private_valkey: ValkeyServer) -> None:
+        settings.SCHEDULER = {**settings.SCHEDULER, "REDIS_URL": private_valkey.url}
+
+    def test_the_caller_is_told_and_no_unique_key_is_left_behind(self, private_valkey: ValkeyServer) -> None:
+        """AC-62."""
+        unique = job_type().using(unique_key="k", on_duplicate="raise")
+        job_type().enqueue(to="before")
+        private_valkey.kill()
+
+        with pytest.raises(StoreUnavailable), budget(0.3):
+            unique.enqueue(to="Ann")
+
+        private_valkey.start()
+        assert unique.enqueue(to="Ann").existing is False
+
+    @pytest.mark.django_db(transaction=True)
+    def test_after_a_commit_the_error_comes_out_of_the_block_that_committed(self, private_valkey: ValkeyServer) -> None:
+        job_type().enqueue(to="before")
+        handles: list[JobHandle] = []
+
+        def sign_up() -> None:
+            with transaction.atomic():
+                handles.append(job_type().using(on_commit=True).enqueue(to="Ann"))
+                private_valkey.kill()
+
+        with pytest.raises(StoreUnavailable), budget(0.3):
+            sign_up()
+
+        assert handles[0].state == "uncommitted"
