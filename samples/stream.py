@@ -1,7 +1,7 @@
 """A gentle, endless stream of sample jobs: about one a second, most of them fine, some delayed, a few bound to fail.
 
 It is a guest in somebody's development server: it waits when nobody works its jobs off, waits when the store is away,
-removes old outputs, and ends at once when asked to.
+removes its old outputs and dead letters, and ends at once when asked to.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
-from jobs import JobHandle, scheduler
-from jobs.exceptions import OutcomeUnknown, StoreUnavailable
+from jobs import JobFilter, JobHandle, budget, discard_matching, scheduler
+from jobs.core.states import JobState
+from jobs.exceptions import OutcomeUnknown, PoolFull, StoreUnavailable
 from samples import images, invoices, outputs
 from samples.jobs import build_report, dispatch_webhook, generate_invoice, process_image, send_email
 from samples.receiver import Behaviour
@@ -35,7 +36,14 @@ LOOK_AFTER_SECONDS = 15.0
 """Between two looks at the backlog and two rounds of tidying."""
 
 LONGEST_PAUSE_SECONDS = 15.0
+
+PATIENCE_SECONDS = 3.0
+"""How long one call may try to reach the store; a request to stop waits that long at most."""
+
+DEAD_LETTERS_KEPT = timedelta(days=1)
+
 TAG = "sample"
+"""Carried by all jobs of the stream, and the mark of what it may tidy away."""
 
 FIRST_NAMES = ("Ada", "Björn", "Chloé", "Dmitri", "Eun-ji", "Farah", "Grace", "Hiro", "Ines", "Jorge")
 DOMAINS = ("example.com", "example.org", "example.net")
@@ -70,12 +78,13 @@ class Stream:
         """Answers how many jobs were enqueued."""
         while not self.stop.is_set() and (self._count is None or self.enqueued < self._count):
             try:
-                if self._is_welcome():
-                    self._enqueue_one()
-                    self._recovered()
+                with budget(PATIENCE_SECONDS):
+                    if self._is_welcome():
+                        self._enqueue_one()
+                        self._recovered()
                 # Exponential gaps, as of customers who know nothing of each other; capped, so that something happens.
                 pause = min(self._random.expovariate(self._rate), 5 / self._rate)
-            except (StoreUnavailable, OutcomeUnknown) as error:
+            except (StoreUnavailable, OutcomeUnknown, PoolFull) as error:
                 pause = self._troubled(error)
             self.stop.wait(pause)
         return self.enqueued
@@ -93,19 +102,26 @@ class Stream:
                 log.info("%d jobs are ready and waiting; the sample stream waits until there are fewer", waiting)
                 self.stop.wait(LOOK_AFTER_SECONDS)
                 return False
-            outputs.tidy()
+            self._tidy()
             self._look_at = time.monotonic() + LOOK_AFTER_SECONDS
         return True
 
+    def _tidy(self) -> None:
+        outputs.tidy()
+        old = JobFilter(states=(JobState.DEAD,), tag=TAG, until=timezone.now() - DEAD_LETTERS_KEPT)
+        for _ in discard_matching(old):
+            if self.stop.is_set():
+                break
+
     def _troubled(self, error: Exception) -> float:
         if not self._troubles:
-            log.warning("The sample stream waits for the store: %s", error)
+            log.warning("The sample stream waits: %s", error)
         self._troubles += 1
         return float(min(2 ** min(self._troubles, 10) * self._random.uniform(0.2, 0.5), LONGEST_PAUSE_SECONDS))
 
     def _recovered(self) -> None:
         if self._troubles:
-            log.warning("The store is back; the sample stream goes on")
+            log.warning("The sample stream goes on")
             self._troubles = 0
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -17,9 +18,10 @@ from django.core.management import CommandError, call_command
 
 from jobs.core.job import JobSpec
 from jobs.core.states import JobState
-from jobs.engine import Engine
+from jobs.engine import Engine, JobFilter
 from jobs.testing import capture, drain
 from samples import outputs, stream
+from samples.jobs import build_report
 from samples.receiver import Behaviour
 from samples.stream import MIX, Recipe, Stream
 from tests.support.wait import eventually
@@ -116,7 +118,7 @@ def test_it_survives_an_outage_and_says_so_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings.SCHEDULER = {**settings.SCHEDULER, "REDIS_URL": private_valkey.url}
-    monkeypatch.setattr("jobs.store.connection.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(stream, "PATIENCE_SECONDS", 0.3)
     caplog.set_level("WARNING", "samples.stream")
     stop = threading.Event()
     steady = Stream(rate=200, stop=stop)
@@ -125,15 +127,15 @@ def test_it_survives_an_outage_and_says_so_once(
     eventually(lambda: steady.enqueued > 3)
 
     private_valkey.kill()
-    eventually(lambda: "waits for the store" in caplog.text, within=30)
+    eventually(lambda: "The sample stream waits" in caplog.text, within=30)
     before = steady.enqueued
     private_valkey.start()
     eventually(lambda: steady.enqueued > before + 3, within=30)
     stop.set()
     thread.join(5)
 
-    assert caplog.text.count("waits for the store") == 1
-    assert caplog.text.count("The store is back") == 1
+    assert caplog.text.count("The sample stream waits") == 1
+    assert caplog.text.count("The sample stream goes on") == 1
 
 
 def test_old_outputs_are_removed_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +147,21 @@ def test_old_outputs_are_removed_on_the_way(monkeypatch: pytest.MonkeyPatch) -> 
     Stream(rate=1000, count=1, seed=1).run()
 
     assert len(outputs.latest("reports")) == 3
+
+
+def test_its_own_dead_letters_are_removed_after_a_day_and_nobody_elses(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_report.using(tags=[stream.TAG]).enqueue(year=1066)
+    mine = build_report.enqueue(year=1066)
+    drain()
+
+    Stream(rate=1000, count=1, seed=1).run()
+    assert states(engine)["dead"] == 2
+
+    monkeypatch.setattr(stream, "DEAD_LETTERS_KEPT", timedelta(0))
+    Stream(rate=1000, count=1, seed=1).run()
+    assert [job.id for job in engine.jobs.page(JobFilter(states=(JobState.DEAD,))).items] == [mine.id]
 
 
 def test_webhooks_go_to_the_development_server(settings: DjangoSettings) -> None:
