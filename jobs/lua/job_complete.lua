@@ -39,10 +39,10 @@ local ran = 0
 local now_text = string.format('%.0f', now) -- once: turning numbers into text is dear
 local now_bytes = struct.pack('>I8', now)
 local at = items
-for i, id in ipairs(ids) do
-  local raw, token, type = raw_records[i], ARGV[at + 1], ARGV[at + 2]
-  local state = raw and is_under_token(raw, token) and string.byte(raw, STATE_BYTE)
-  if state == LEASED_CODE and string.byte(raw, CANCEL_BYTE) == 0 then
+for i = 1, total do
+  local id, raw, token, type = ids[i], raw_records[i], ARGV[at + 1], ARGV[at + 2]
+  local state = raw and is_under_token(raw, token) and byte_at(raw, STATE_BYTE)
+  if state == LEASED_CODE and byte_at(raw, CANCEL_BYTE) == 0 then
     local started_at = tonumber(ARGV[at + 3])
     done_count = done_count + 1
     ended[done_count] = id

@@ -98,7 +98,7 @@ local function leased_record(raw, body, place)
     return nil
   end
   if not raw then
-    return counts .. struct.pack('>I8', since) .. times .. struct.pack('>I8', place) .. holder, since
+    return counts .. pack_bytes('>I8', since) .. times .. pack_bytes('>I8', place) .. holder, since
   end
   local record = read_record(raw, 'ready')
   if not record then
@@ -126,9 +126,9 @@ while seen < limit and bytes < ENOUGH_BYTES do
   end
   local raw_records = redis.call('HMGET', states, unpack(ids))
   local raw_bodies = redis.call('HMGET', bodies, unpack(ids))
-  for i, id in ipairs(ids) do
-    local raw, body = raw_records[i], raw_bodies[i]
-    if not raw or string.byte(raw, STATE_BYTE) == READY_CODE or not STATE_OF[string.byte(raw, STATE_BYTE)] then
+  for i = 1, #ids do
+    local id, raw, body = ids[i], raw_records[i], raw_bodies[i]
+    if not raw or byte_at(raw, STATE_BYTE) == READY_CODE or not STATE_OF[byte_at(raw, STATE_BYTE)] then
       local packed, since = nil, nil
       if body then
         packed, since = leased_record(raw, body, tonumber(line[2 * i]))
@@ -148,6 +148,8 @@ while seen < limit and bytes < ENOUGH_BYTES do
       else
         corrupt[#corrupt + 1] = id
       end
+    elseif not read_record(raw, '') then
+      corrupt[#corrupt + 1] = id -- its state can be read, and nothing after it
     end
   end
   seen = seen + #ids
