@@ -22,6 +22,9 @@ from jobs.store.keys import PartitionKeys, partition_keys
 BATCH = 1000
 """Most items of one call: Lua cannot unpack more than about 8,000 values."""
 
+FAIL_BATCH = 250
+"""A failure writes its own history, one job after the other: a thousand would hold the server for too long."""
+
 Lease = tuple[str, str]
 """Job id and token."""
 
@@ -64,7 +67,7 @@ class Failure(NamedTuple):
     """An attempt that did not succeed, and what is to become of the job. ``error``: JSON of type, message,
     traceback."""
 
-    id: str
+    id: str | bytes  # bytes where it is no text: the index went bad
     token: str
     type: str
     started_at: int
@@ -121,7 +124,7 @@ class Leases:
             try:
                 jobs.append(codec.decode_lease(route, token, job_id, record, body))
             except ValueError as error:
-                unreadable.append(_unreadable(job_id.decode(), token, now, str(error)))
+                unreadable.append(_unreadable(job_id, token, now, str(error)))
         if unreadable:
             self.fail(route, unreadable)
         return LeaseReply(jobs, corrupt + len(unreadable), now, _moment_or_none(next_due), left, bool(paused))
@@ -158,7 +161,7 @@ class Leases:
     def fail(self, route: Route, failures: Sequence[Failure]) -> list[str]:
         """For each the state that the job is in now, or "lost"."""
         answers: list[str] = []
-        for batch in _batches(failures):
+        for batch in _batches(failures, FAIL_BATCH):
             items = [b"" if value is None else value for failure in batch for value in failure]
             answers += self._answers("job_fail", route, items, attempts_kept=self._settings.attempts_kept)
         return answers
@@ -327,7 +330,7 @@ def _moment_or_none(value: Any) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _unreadable(job_id: str, token: str, now: int, reason: str) -> Failure:
+def _unreadable(job_id: bytes, token: str, now: int, reason: str) -> Failure:
     error = msgspec.json.encode(
         {**codec.CORRUPT_ERROR, "message": f"What is stored of this job cannot be read: {reason}"}
     )

@@ -156,19 +156,22 @@ def _lines_of(store: Store, keys: PartitionKeys, state: JobState) -> list[str]:
 def _line(
     store: Store, route: Route, line: str, after: _Place | None, descending: bool, chunk_size: int
 ) -> Iterator[Member]:
-    score, job_id = (after.score, after.id) if after else ("", "")
+    score, member = (after.score, after.id.encode()) if after else ("", b"")
     while True:
         reply = store.run(
             "line_page",
             _LineKeys(line),
             after_score=score,
-            after_id=job_id,
+            after_id=member,
             limit=chunk_size,
             descending="1" if descending else "",
         )
         for position in range(0, len(reply), 2):
-            job_id, score = reply[position].decode(), reply[position + 1].decode()
-            yield score, job_id, route
+            member, score = reply[position], reply[position + 1].decode()
+            try:
+                yield score, member.decode(), route
+            except UnicodeDecodeError:
+                continue  # no job: the line went bad
         if len(reply) < 2 * chunk_size:
             return
 

@@ -195,16 +195,16 @@ class Pools:
         replies = self._store.read(send)
         width = len(COUNTED) + 3
         facts = []
-        heads: list[tuple[Route, str] | None] = []
+        heads: list[tuple[Route, bytes] | None] = []
         for position, route in enumerate(routes):
             *counts, parked, control, head = replies[position * width : (position + 1) * width]
             facts.append(_PartitionFacts(dict(zip(COUNTED, counts, strict=True)), parked, control))
-            heads.append((route, head[0].decode()) if head else None)
+            heads.append((route, head[0]) if head else None)
         for part, ready_at in zip(facts, self._ready_since(heads), strict=True):
             part.oldest_ready_at = ready_at
         return facts
 
-    def _ready_since(self, heads: Sequence[tuple[Route, str] | None]) -> list[int]:
+    def _ready_since(self, heads: Sequence[tuple[Route, bytes] | None]) -> list[int]:
         """Since when the first of each line is ready, server ms; 0 where there is none."""
 
         def send(client: Any) -> list[Any]:
