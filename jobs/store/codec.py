@@ -303,7 +303,7 @@ def decode_job(route: Route, job_id: str, raw: RawJob) -> Job | None:
         max_retries=body.max_retries,
         crashes=record.crashes,
         timeout=body.timeout,
-        progress=_decode_progress(raw.progress),
+        progress=_decode_progress(raw.progress, is_done=state == JobState.SUCCEEDED),
         worker=record.worker or None,
         lease_expires_at=_moment_or_none(float(raw.deadline)) if raw.deadline and state == JobState.LEASED else None,
         fencing_token=record.fence,
@@ -405,14 +405,15 @@ def encode_progress(current: float, total: float | None, message: str) -> bytes:
     return _pack((current, total, message))
 
 
-def _decode_progress(raw: bytes | None) -> dict[str, Any] | None:
+def _decode_progress(raw: bytes | None, *, is_done: bool) -> dict[str, Any] | None:
+    """What the handler told last; of a job that is done, all of it."""
     if not raw:
         return None
     try:
         current, total, message = _unpack(raw)
     except (msgspec.MsgspecError, ValueError, TypeError):
         return None
-    return {"current": current, "total": total, "message": message}
+    return {"current": total if is_done and total is not None else current, "total": total, "message": message}
 
 
 def _json_or_none(raw: bytes | None) -> Any:

@@ -258,6 +258,17 @@ def test_progress_is_shown_while_the_job_runs(steps: Steps) -> None:
     assert steps.get(job.id).progress == {"current": 4, "total": None, "message": "x" * 500}
 
 
+def test_progress_is_full_once_the_job_has_succeeded(steps: Steps) -> None:
+    """AC-10."""
+    steps.enqueue()
+    job = steps.lease(started=True)
+    steps.engine.leases.progress(job, 6, 12, "half")
+
+    steps.engine.leases.complete(steps.route, [Completion(job.id, job.token, "t", 1)])
+
+    assert steps.get(job.id).progress == {"current": 12, "total": 12, "message": "half"}
+
+
 def test_a_thousand_jobs_are_taken_and_ended_in_one_call_each(steps: Steps) -> None:
     ids = steps.enqueue_many(1_200)
 
