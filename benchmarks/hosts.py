@@ -62,7 +62,9 @@ class Host:
 
     def processes(self) -> list[int]:
         """Supervisor, nursery and worker, by their session."""
-        return [int(name) for name in os.listdir("/proc") if name.isdigit() and _session(int(name)) == self._process.pid]
+        return [
+            int(name) for name in os.listdir("/proc") if name.isdigit() and _session(int(name)) == self._process.pid
+        ]
 
     def cpu_seconds(self) -> float:
         """Processor time that all of them have used."""

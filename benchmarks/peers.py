@@ -42,6 +42,10 @@ class Peer:
     bar: Bar | None
 
 
+def _taskiq_worker(broker: str) -> tuple[str, ...]:
+    return ("-m", "taskiq", "worker", f"benchmarks.peer_taskiq:{broker}", "--workers", "1", "--max-async-tasks", "100")
+
+
 PEERS = (
     Peer(
         "Dramatiq",
@@ -53,14 +57,14 @@ PEERS = (
     Peer(
         "Taskiq, list broker",
         ("-m", "benchmarks.peer_taskiq", "list"),
-        ("-m", "taskiq", "worker", "benchmarks.peer_taskiq:list_broker", "--workers", "1", "--max-async-tasks", "100"),
+        _taskiq_worker("list_broker"),
         lambda client: int(client.llen("taskiq")),
         Bar(5.0),
     ),
     Peer(
         "Taskiq, stream broker",
         ("-m", "benchmarks.peer_taskiq", "stream"),
-        ("-m", "taskiq", "worker", "benchmarks.peer_taskiq:stream_broker", "--workers", "1", "--max-async-tasks", "100"),
+        _taskiq_worker("stream_broker"),
         lambda client: _stream_left(client),
         Bar(5.0),
     ),
@@ -87,12 +91,12 @@ def run(*, short: bool, as_json: bool, persistent: bool) -> bool:
                 figures[peer.name].add(ours, _drain_peer(server, peer, python, peer_jobs))
         facts = conditions(server.client, PACKAGES)
     facts |= {"peers": ", ".join(_installed(python)), "rounds": f"{rounds}, medians; in turn on one server"}
-    facts["jobs a round"] = f"{jobs:,} of ours, {peer_jobs:,} of a peer's, no-op, sync with us and Dramatiq, async with Taskiq"
+    facts["jobs a round"] = f"{jobs:,} of ours, {peer_jobs:,} of a peer's; no-op, sync with us and Dramatiq, else async"
     return show("Draining no-op jobs beside other queues", facts, figures.values(), reference="peer", as_json=as_json)
 
 
 def _drain_ours(server: BenchmarkServer, count: int) -> float:
-    """Jobs a second, from the first that ended to the last, with a worker that starts beside a full pool like theirs."""
+    """Jobs a second from the first that ended to the last, with a worker that finds a full pool, like theirs."""
     from benchmarks.workload.jobs import POOL, nothing
     from jobs.engine import get_engine, reset_engine
     from jobs.store.keys import partition_keys

@@ -1,8 +1,9 @@
 """The ceiling: what is left of a job queue when everything that makes it one is taken away.
 
-Batched enqueue of a body and an index entry, lease of 100 by one script, hand-off to ten threads, acknowledgement of 100
-by one script. No tokens, no attempts, no retries, no priorities, no history, no counters, no recovery. Nothing that keeps
-its promises can be faster with the same server and the same interpreter, so our figures are printed as parts of it.
+Batched enqueue of a body and an index entry, lease of 100 by one script, hand-off to ten threads, acknowledgement of
+100 by one script. No tokens, no attempts, no retries, no priorities, no history, no counters, no recovery. Nothing that
+keeps its promises can be faster with the same server and the same interpreter, so our figures are printed as parts of
+it.
 
 ``python -m benchmarks.probe URL`` is the draining process: for each line with a number on stdin it drains that many
 jobs and answers with the seconds that it took.

@@ -1,7 +1,7 @@
-"""Short scripted lives: the races that queues are known to get wrong, one after another through the machine's own rules.
+"""Short scripted lives: the races that queues are known to get wrong, one after another by the machine's own rules.
 
-They need no luck, so a protocol bug that one of them meets is found in a second. Random search goes where nobody thought
-of a play.
+They need no luck, so a protocol bug that one of them meets is found in a second. Random search goes where nobody
+thought of a play.
 """
 
 from __future__ import annotations

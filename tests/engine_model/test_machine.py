@@ -1,7 +1,7 @@
 """Random lives of random jobs: the engine on a real server must agree with the plain model after every step.
 
-``--hypothesis-profile`` is not used: the number of examples comes from ``MODEL_EXAMPLES``, so that a nightly run can ask
-for many thousands and every run of the tests for a few hundred.
+The number of examples comes from ``MODEL_EXAMPLES``: a few hundred in every run of the tests, many thousands in a
+nightly one.
 """
 
 from __future__ import annotations

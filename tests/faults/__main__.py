@@ -19,7 +19,7 @@ import django
 
 django.setup()
 
-from tests.faults.scenarios import PROFILES, SCENARIOS
+from tests.faults.scenarios import PROFILES, SCENARIOS  # noqa: E402 – needs Django
 
 
 def main() -> int:

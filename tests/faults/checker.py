@@ -1,9 +1,9 @@
 """Searches the histories and the final state of a run for everything that the guarantees forbid.
 
-``check`` returns a ``Report`` with three separate lists: *violations* (must be empty), *allowed losses* (acknowledged at a
-level that a fault of the run does not cover) and *duplicates* (jobs that ran more than once, which at-least-once permits
-and which is published). A run in which no fault took effect, nothing had to be recovered or nothing stale was refused proves
-nothing, and is reported as a violation too.
+``check`` returns a ``Report`` with three separate lists: *violations* (must be empty), *allowed losses* (acknowledged
+at a level that a fault of the run does not cover) and *duplicates* (jobs that ran more often than they had to, which
+at-least-once permits and which is published). A run in which no fault took effect, nothing had to be recovered or
+nothing stale was refused proves nothing, and is reported as a violation too.
 """
 
 from __future__ import annotations
@@ -263,9 +263,9 @@ def only_the_latest_lease_was_heard(
                 continue
             accepted.add(token)
             for claim in claims:
-                if claim.token != token and claim.fence > _fence_of(claims, token):
-                    if claim.action.answered < action.invoked:
-                        yield Violation("K4", job, f"{action.name} of lease {token} accepted after lease {claim.token}")
+                newer = claim.token != token and claim.fence > _fence_of(claims, token)
+                if newer and claim.action.answered < action.invoked:
+                    yield Violation("K4", job, f"{action.name} of lease {token} accepted after lease {claim.token}")
         lives = 1 + (final[job].resubmissions if job in final else 0)
         ended = {
             _token_for(action, job)
@@ -328,9 +328,9 @@ def budgets_are_kept(
             yield Violation("K7", job, f"failed {end.failures} times with {end.max_retries} retries")
         if end.crashes > end.max_crashes:
             yield Violation("K7", job, f"crashed {end.crashes} times with a budget of {end.max_crashes}")
-        if end.state == "dead" and end.failures <= end.max_retries and end.crashes < end.max_crashes:
-            if not _asked_to_die(histories, job):
-                yield Violation("K7", job, f"dead after {end.failures} errors and {end.crashes} crashes")
+        spent = end.failures > end.max_retries or end.crashes >= end.max_crashes
+        if end.state == "dead" and not spent and not _asked_to_die(histories, job):
+            yield Violation("K7", job, f"dead after {end.failures} errors and {end.crashes} crashes")
 
 
 def nothing_starts_early(

@@ -102,7 +102,7 @@ class History:
 
 
 def read(folder: Path) -> list[Event]:
-    """All events of all processes in the order of the kernel's clock. A torn last line is an error: writes are whole."""
+    """All events of all processes in the order of the kernel's clock. A torn line is an error: writes are whole."""
     decode = msgspec.json.Decoder(Event).decode
     events = [decode(line) for file in sorted(folder.glob("*.jsonl")) for line in file.read_bytes().splitlines()]
     return sorted(events, key=lambda event: (event.mono_ns, event.boot, event.seq))

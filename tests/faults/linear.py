@@ -1,8 +1,8 @@
 """Check K3: is there an order of one job's operations that the life of a job allows?
 
-Each operation took effect at one instant between its invocation and its answer; one without an answer took effect at any
-later instant or never. The search tries the orders that this permits and walks the automaton along them (Wing and Gong's
-method). A job has a few dozen operations at most and they hardly overlap, so the search is short.
+Each operation took effect at one instant between its invocation and its answer; one without an answer took effect at
+any later instant or never. The search tries the orders that this permits and walks the automaton along them (Wing and
+Gong's method). A job has a few dozen operations at most and they hardly overlap, so the search is short.
 
 What the server does by itself – a due job becomes ready, a lease runs out – is not in any history, so the automaton may
 take those steps at any time. Whether they came too early is for other checks (K5, K8).
@@ -99,9 +99,7 @@ def _step(state: State, op: Operation) -> Iterator[State]:
         case "claim":
             if name == READY:
                 yield (LEASED, op.token)
-            elif name == LEASED and token == op.token:  # the same request sent again finds what it got
-                yield state
-            elif op.optional:
+            elif op.optional or (name == LEASED and token == op.token):  # a request sent again finds what it got
                 yield state
         case "complete" | "fail" | "release" | "crash" | "park":
             yield from _ending(state, op)

@@ -48,7 +48,7 @@ class Producer:
                 time.sleep(max(0.0, began + self.made / self.rate - time.monotonic()))
 
     def everything(self, count: int) -> None:
-        """The mix of the long runs: mostly short jobs, some slow, failing, doomed, delayed, named, unique, cancelled."""
+        """The mix of the long runs: mostly short jobs, some slow, failing, doomed, delayed, named, cancelled."""
         kind = self.random.random()
         if kind < 0.55:
             self.many(self.jobs.nothing, count)
@@ -132,7 +132,7 @@ class Producer:
         except DuplicateJob as error:  # ours: nobody else uses this id
             self.history.write("enqueue", "ok", op, job=error.job_id, outcome="existing")
         except Exception as error:
-            phase = _phase(error)
+            phase: str = _phase(error)
             self.history.write("enqueue", phase, op, outcome=type(error).__name__)
             return phase
         else:

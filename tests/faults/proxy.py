@@ -41,7 +41,7 @@ class Proxy:
         self.url = f"unix://{path}"
         self.weather = CLEAR
         self.taken: Counter[str] = Counter()  # fault → how often it happened
-        self._random = random.Random(seed)  # noqa: S311 – faults must be repeatable, not secret
+        self._random = random.Random(seed)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._open: set[socket.socket] = set()
         self._closed = False

@@ -1,4 +1,4 @@
-"""The fault runs, each in a short and a long form. A scenario puts on a stage, does harm, heals, and returns the report."""
+"""The fault runs, each in a short and a long form: a scenario does harm on a stage, heals, and returns the report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORKER_VERBS = ("job_lease", "job_start", "job_renew", "job_complete", "job_fail
 
 @dataclass(frozen=True)
 class Profile:
-    """How much of everything. ``long`` is what a release is judged by; ``short`` what every run of the tests can afford."""
+    """How much of everything. A release is judged by ``long``; ``short`` is what every run of the tests can afford."""
 
     name: str
     jobs: int
@@ -44,7 +44,7 @@ Scenario = Callable[[Path, Profile], Report]
 
 
 def kills(folder: Path, profile: Profile) -> Report:
-    """A host of three is killed every two seconds, and the server again and again; everything is asked for meanwhile."""
+    """One host of three is killed every two seconds, and the server again and again, while everything is asked for."""
     with stage(folder) as run:
         _start_hosts(run, 3)
         rate = profile.jobs / 2 / profile.seconds
@@ -134,7 +134,7 @@ def herd(folder: Path, profile: Profile) -> Report:
         slow = slow_scripts(run.client, SCRIPT_LIMIT_MS)
         report = run.judge(Expectations(slots={POOL: SLOTS}), every_way=False)
         report.numbers["script calls above 50 ms"] = len(slow)
-        # The slow log counts the time in which the server had no processor, so it only speaks on a machine that has some.
+        # The slow log counts time in which the server had no processor: it speaks only where there was one to have.
         if os.getloadavg()[0] <= (os.cpu_count() or 1):
             report.violations += [Violation("I18", name, f"a call of {took:.0f} ms") for name, took in slow]
         return report
@@ -224,7 +224,7 @@ def bad_weather(folder: Path, profile: Profile) -> Report:
 
 
 def silent_server(folder: Path, profile: Profile) -> Report:
-    """The server stands still, connected and silent, for longer than a lease; then it goes on as if nothing had been."""
+    """The server stands still, connected and silent, for longer than a lease; then it goes on."""
     with stage(folder, lease_seconds=1.0) as run:
         _start_hosts(run, 2)
         run.start_producer(int(profile.seconds * 20), mix="work", rate=20)

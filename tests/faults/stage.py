@@ -1,4 +1,4 @@
-"""Everything that a fault run puts on: server, proxy, worker hosts, producers, their histories, and the final judgement."""
+"""All that a fault run puts on: server, proxy, worker hosts, producers, their histories, and the judgement."""
 
 from __future__ import annotations
 
@@ -83,8 +83,10 @@ class Stage:
         name = f"host-{self._names}"
         host = WorkerHost(
             name,
-            ["--pool", POOL, "--processes", str(processes), "--concurrency", str(slots)]
-            + ["--lease", str(self.lease_seconds), "--grace", "5", "--no-schedules"],
+            [
+                *("--pool", POOL, "--processes", str(processes), "--concurrency", str(slots)),
+                *("--lease", str(self.lease_seconds), "--grace", "5", "--no-schedules"),
+            ],
             self._environment(name, direct=direct),
             self.folder / f"{name}.log",
         )
@@ -111,8 +113,10 @@ class Stage:
         name = f"producer-{self._names}"
         self.producers.append(
             subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.producer"]
-                + ["--count", str(count), "--mix", mix, "--rate", str(rate), "--seed", str(seed)],
+                [
+                    *(sys.executable, "-m", "tests.faults.producer", "--count", str(count)),
+                    *("--mix", mix, "--rate", str(rate), "--seed", str(seed)),
+                ],
                 cwd=ROOT,
                 env=self._environment(name),
             )

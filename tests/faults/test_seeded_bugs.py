@@ -1,4 +1,4 @@
-"""Each seeded protocol bug is caught: by a play of the model machine, or by its random lives with the same draws each time."""
+"""Each seeded protocol bug is caught: by a play of the model machine, or by its random lives, drawn alike each time."""
 
 from __future__ import annotations
 
