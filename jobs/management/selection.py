@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from jobs import api
 from jobs.api import BulkProgress, JobFilter, Page
 from jobs.core.job import Job
@@ -37,8 +39,13 @@ class Outcome:
             return Exit.INTERRUPTED
         if not self.failed:
             return Exit.OK
-        codes = {exit_for(error) for error in self.failed.values()}
-        return codes.pop() if not self.done and len(codes) == 1 else Exit.PARTLY
+        return exit_after(self.failed.values(), any_done=bool(self.done))
+
+
+def exit_after(errors: Iterable[SchedulerError], *, any_done: bool) -> Exit:
+    """The code of the one reason why all failed, or "partly done"."""
+    codes = {exit_for(error) for error in errors}
+    return codes.pop() if not any_done and len(codes) == 1 else Exit.PARTLY
 
 
 def for_each(output: Output, ids: Iterable[str], act: Callable[[str], dict[str, Any]], *, doing: str) -> Outcome:
@@ -140,18 +147,22 @@ def dry_run(output: Output, filter: JobFilter, verb: str) -> None:
         output.table(DEAD, sample)
 
 
-def confirm(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> None:
-    """Asks the person at the terminal before many jobs change. In a script the answer is ``--yes`` or a refusal."""
+def confirmed(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> JobFilter:
+    """Asks the person at the terminal before many jobs change. In a script the answer is ``--yes`` or a refusal.
+
+    Answers the filter as it was when the question was asked: what comes while a person thinks is not swept in.
+    """
     if yes:
-        return
+        return filter
     if not output.can_ask:
         raise usage(
             f"'{verb} --all' changes every matching job and nobody is here to confirm it.",
             fix="Look with --dry-run first, then give --yes.",
         )
+    asked_at = api.stats.snapshot().server_time
     count = _count(output, filter)
     if count == 0:
-        return
+        return filter
     question = f"{verb.capitalize()} {_jobs(count)}?"
     if count > ASK_FOR_THE_NUMBER_FROM:
         agreed = output.ask(f"{question} Type the number to confirm:").replace(",", "") == str(count)
@@ -159,6 +170,7 @@ def confirm(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> None:
         agreed = output.ask(f"{question} [y/N]").lower() in {"y", "yes"}
     if not agreed:
         raise CommandFailed("Nothing was changed", exit=Exit.FAILED, code="not_confirmed")
+    return msgspec.structs.replace(filter, until=asked_at)
 
 
 def work_through(output: Output, steps: Iterable[BulkProgress], *, doing: str, did: str) -> None:
@@ -184,7 +196,7 @@ def work_through(output: Output, steps: Iterable[BulkProgress], *, doing: str, d
     if state.failed_count:
         raise CommandFailed(
             f"{state.failed_count:,} of {_jobs(state.total)} not done",
-            exit=Outcome({"": {}} if state.done else {}, state.failed).exit,
+            exit=exit_after(state.failed.values(), any_done=bool(state.done)),
             code="partly_done" if state.done else "nothing_done",
             fix="The reason stands beside each id.",
         )

@@ -1,5 +1,7 @@
 """``dlq``: looking through what died, and making it live again or go for good."""
 
+import time
+
 import pytest
 
 from jobs import api
@@ -262,6 +264,21 @@ def test_a_person_is_asked_and_the_safe_answer_is_no(asked, dead, answer, remain
     assert "Discard 1 job? [y/N]" in question
     assert (api.get_jobs([id])[0] is not None) is remains
     assert code == (1 if remains else 0)
+
+
+def test_what_dies_while_a_person_thinks_is_not_swept_in(asked, dead, monkeypatch):
+    before, after = dead(), []
+
+    def answers(person):
+        time.sleep(0.01)  # the next one dies in a later millisecond of the server's clock
+        after.append(dead())
+        return "y\n"
+
+    monkeypatch.setattr(Person, "readline", answers)
+
+    assert asked("y")[0] == 0
+    assert api.get_jobs([before]) == [None]
+    assert state(after[0]) is JobState.DEAD
 
 
 @pytest.mark.parametrize(("answer", "remains"), [("y", True), ("5041", False), ("5,041", False)])

@@ -262,6 +262,37 @@ def test_waiting_no_longer_than_asked_exits_6(cli):
     assert (result.code, result.json["state"], result.error["code"]) == (6, "ready", "timed_out")
 
 
+def test_waiting_for_many_of_which_some_die_exits_1(cli, bury, succeed, monkeypatch):
+    real, ends = api.wait, iter([succeed, bury])
+
+    def ended(id, timeout):
+        next(ends)(id)
+        return real(id, timeout)
+
+    monkeypatch.setattr(api, "wait", ended)
+
+    result = cli("enqueue", "commands.greet", "--count", "2", "--wait", "--json")
+
+    assert (result.code, result.json["states"]) == (1, {"succeeded": 1, "dead": 1})
+    assert "1 dead, 1 succeeded" in result.error["message"]
+
+
+def test_an_interrupt_tells_what_is_enqueued(cli, monkeypatch):
+    real, calls = api.enqueue_many, []
+
+    def interrupted(*args, **options):
+        calls.append(args)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return real(*args, **options)
+
+    monkeypatch.setattr(api, "enqueue_many", interrupted)
+
+    result = cli("enqueue", "commands.greet", "--count", "3000", "--json")
+
+    assert (result.code, result.json["count"], result.error["code"]) == (130, 1000, "interrupted")
+
+
 def test_waiting_for_many_counts_how_they_ended(cli):
     result = cli("enqueue", "commands.greet", "--count", "3", "--wait", "--wait-timeout", "10ms", "--json")
 

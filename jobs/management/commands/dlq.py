@@ -25,7 +25,7 @@ from jobs.management.base import VerbCommand
 from jobs.management.columns import DEAD, GROUPS, show_job, show_page
 from jobs.management.errors import usage
 from jobs.management.output import Output
-from jobs.management.selection import act_on, confirm, dry_run, remove, whole_page, work_through
+from jobs.management.selection import act_on, confirmed, dry_run, remove, whole_page, work_through
 
 GROUPED = 1_000
 """Of more dead jobs than these, the newest are grouped."""
@@ -136,7 +136,7 @@ class Command(VerbCommand):
         elif options["dry_run"]:
             dry_run(output, chosen, "resubmit")
         else:
-            confirm(output, chosen, "resubmit", yes=options["yes"])
+            chosen = confirmed(output, chosen, "resubmit", yes=options["yes"])
             steps = api.resubmit_matching(chosen, payload=payload, rate=rate)
             work_through(output, steps, doing="resubmit", did="Resubmitted")
 
@@ -147,7 +147,7 @@ class Command(VerbCommand):
         elif options["dry_run"]:
             dry_run(output, chosen, "discard")
         else:
-            confirm(output, chosen, "discard", yes=options["yes"])
+            chosen = confirmed(output, chosen, "discard", yes=options["yes"])
             work_through(output, api.discard_matching(chosen), doing="discard", did="Discarded")
 
 

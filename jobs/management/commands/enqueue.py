@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobs import api
 from jobs.api import JobHandle
@@ -64,73 +64,81 @@ class Command(SchedulerCommand):
         )
 
     def run(self, output: Output, **options: Any) -> None:
-        type, count, wait, limit = (options[name] for name in ("type", "count", "wait", "wait_timeout"))
-        if limit is not None and not wait:
+        count = options["count"]
+        if options["wait_timeout"] is not None and not options["wait"]:
             raise usage("--wait-timeout says how long to wait, but --wait is missing.", fix="Add --wait.")
         if count is not None and (options["id"] or options["unique_key"]):
             raise usage("--count asks for many jobs, --id and --unique-key for one.", fix="Leave one of them out.")
-        payload = payload_from(options) or {}
-        using = _using(options)
+        order = Order(
+            options["type"], payload_from(options) or {}, _using(options), options["wait"], options["wait_timeout"]
+        )
         if count is None:
-            self._one(output, type, payload, using, wait, limit)
+            enqueue_one(output, order)
         else:
-            self._many(output, type, payload, using, count, wait, limit)
+            enqueue_many(output, order, count)
 
-    def _one(
-        self, output: Output, type: str, payload: dict[str, Any], using: dict[str, Any], wait: bool, limit: float | None
-    ) -> None:
-        handle = api.enqueue(type, payload, **using)
-        if wait:
-            job = wait_for(output, handle.id, limit, extra={"existing": handle.existing})
-            ended_badly(job)
-        elif output.as_json:
-            output.document(handle.as_dict())
-        elif output.rich:
-            output.line(_said(handle))
-        else:
-            output.line(handle.id)
 
-    def _many(
-        self,
-        output: Output,
-        type: str,
-        payload: dict[str, Any],
-        using: dict[str, Any],
-        count: int,
-        wait: bool,
-        limit: float | None,
-    ) -> None:
-        ids: list[str] = []
-        failure: CommandFailed | None = None
-        with output.progress(f"enqueue {type}", count) as step:
-            try:
-                while len(ids) < count:
-                    batch = [payload] * min(BATCH, count - len(ids))
-                    ids.extend(handle.id for handle in api.enqueue_many(type, batch, **using))
-                    step(len(ids))
-            except SchedulerError as error:
-                failure = _cut_short(error, len(ids), count)
-            except KeyboardInterrupt:
-                failure = CommandFailed(
-                    f"Interrupted after {len(ids):,} of {count:,} jobs", exit=Exit.INTERRUPTED, code="interrupted"
-                )
-        if failure and not ids:
-            raise failure
-        states = _wait_for_all(output, ids, limit) if wait and not failure else None
-        if output.as_json:
-            document: dict[str, Any] = {"count": len(ids), "ids": ids[:SHOWN_IDS]}
-            output.document(document if states is None else document | {"states": states})
-        elif output.rich:
-            output.line(f"Enqueued {len(ids):,} × {type}.")
-            if states:
-                output.facts(states.items())
-        else:
-            for id in ids[:SHOWN_IDS]:
-                output.line(id)
-        if failure:
-            raise failure
-        if states:
-            _judge(states, len(ids))
+class Order(NamedTuple):
+    """What the command line asks for. ``using``: options by their names in ``JobType.using``; ``limit``: seconds."""
+
+    type: str
+    payload: dict[str, Any]
+    using: dict[str, Any]
+    wait: bool
+    limit: float | None
+
+
+def enqueue_one(output: Output, order: Order) -> None:
+    handle = api.enqueue(order.type, order.payload, **order.using)
+    if order.wait:
+        ended_badly(wait_for(output, handle.id, order.limit, extra={"existing": handle.existing}))
+    elif output.as_json:
+        output.document(handle.as_dict())
+    elif output.rich:
+        output.line(_said(handle))
+    else:
+        output.line(handle.id)
+
+
+def enqueue_many(output: Output, order: Order, count: int) -> None:
+    ids, failure = _in_batches(output, order, count)
+    if failure and not ids:
+        raise failure
+    states = _wait_for_all(output, ids, order.limit) if order.wait and not failure else None
+    if output.as_json:
+        document: dict[str, Any] = {"count": len(ids), "ids": ids[:SHOWN_IDS]}
+        output.document(document if states is None else document | {"states": states})
+    elif output.rich:
+        output.line(f"Enqueued {len(ids):,} × {order.type}.")
+        output.facts((states or {}).items())
+    else:
+        for id in ids[:SHOWN_IDS]:
+            output.line(id)
+    if failure:
+        raise failure
+    if states:
+        _judge(states, len(ids))
+
+
+def _in_batches(output: Output, order: Order, count: int) -> tuple[list[str], CommandFailed | None]:
+    """The ids of what was enqueued, and why that is not all of it."""
+    ids: list[str] = []
+    with output.progress(f"enqueue {order.type}", count) as step:
+        try:
+            while len(ids) < count:
+                batch = [order.payload] * min(BATCH, count - len(ids))
+                ids.extend(handle.id for handle in api.enqueue_many(order.type, batch, **order.using))
+                step(len(ids))
+        except SchedulerError as error:
+            failure = CommandFailed.of(error)
+            if ids:
+                failure.exit = Exit.PARTLY
+                failure.fix = f"{len(ids):,} of {count:,} jobs are enqueued. {failure.fix}"
+            return ids, failure
+        except KeyboardInterrupt:
+            done = f"Interrupted: {len(ids):,} of {count:,} jobs are enqueued"
+            return ids, CommandFailed(done, exit=Exit.INTERRUPTED, code="interrupted")
+    return ids, None
 
 
 def _using(options: dict[str, Any]) -> dict[str, Any]:
@@ -156,14 +164,6 @@ def _said(handle: JobHandle) -> str:
         return f"{handle.id}  was there already: {handle.type} in pool {handle.pool}, {handle.state}"
     when = f"due {iso(handle.run_at)}" if handle.state == JobState.SCHEDULED else str(handle.state)
     return f"{handle.id}  {handle.type} in pool {handle.pool}, {when}"
-
-
-def _cut_short(error: SchedulerError, done: int, count: int) -> CommandFailed:
-    failure = CommandFailed.of(error)
-    if done:
-        failure.exit = Exit.PARTLY
-        failure.fix = f"{done:,} of {count:,} jobs are enqueued. {failure.fix}"
-    return failure
 
 
 def _wait_for_all(output: Output, ids: list[str], limit: float | None) -> dict[str, int]:
@@ -196,4 +196,5 @@ def _judge(states: dict[str, int], count: int) -> None:
             fix="They go on: wait longer, or look with 'manage.py jobs list'.",
         )
     if states.get("succeeded", 0) < count:
-        raise CommandFailed("", exit=Exit.FAILED, code="job_failed", silent=True)
+        ends = ", ".join(f"{number:,} {state}" for state, number in sorted(states.items()))
+        raise CommandFailed(f"Not all of {count:,} jobs succeeded: {ends}", exit=Exit.FAILED, code="job_failed")
