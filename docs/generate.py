@@ -182,10 +182,8 @@ def commands() -> str:
         "Commands",
         """
         `.venv/bin/python manage.py COMMAND`. Commands that print take `--json`, `--no-color`, `--force-color` and
-        `--traceback` before or after the verb. Data goes to standard output, everything else to standard error.
-
-        Exit codes: 0 done · 1 the job or operation failed · 2 usage · 3 not found · 4 refused in this state · 5 store
-        unreachable · 6 partly done or timed out · 130 interrupted.
+        `--traceback` before or after the verb. What scripts may rely on (streams, exit codes, JSON) is said in
+        [On the command line](../guides/command-line.md).
         """,
         *parts,
     )

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 import redis
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
     from jobs.engine import Engine
     from jobs.store.connection import Store
+
+# Two busy cores may take longer over one example than the default allows; a slow example is no finding.
+hypothesis.settings.register_profile(
+    "mainspring", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.load_profile("mainspring")
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 

@@ -30,6 +30,9 @@ MEMORY_FOLDER = "MAINSPRING_MEMORY_FOLDER"
 START_SECONDS = 30.0
 """How long a server may take to start and to load its data."""
 
+SILENT_SECONDS = 6.0
+"""How long a server that accepts connections may say nothing: then it hangs, and more patience would not help."""
+
 START_TRIES = 3
 """How many guardians may give up in a row (each tries several times to start the server) before we do."""
 
@@ -165,10 +168,14 @@ def _hold(folder: Path) -> None:
 
 def _wait_for_server(folder: Path, socket_path: str, *, durable: bool) -> None:
     deadline = time.monotonic() + START_SECONDS
+    heard = time.monotonic()
     tries = 0
-    while not guardian.answers(socket_path, within=1.0):
+    while (greeting := guardian.greeting(socket_path, within=1.0)) is None or not greeting.startswith("+PONG"):
+        now = time.monotonic()
+        if greeting != "":
+            heard = now
         unguarded = not _guarded(folder)
-        if time.monotonic() > deadline or (unguarded and tries == START_TRIES):
+        if now > deadline or now - heard > SILENT_SECONDS or (unguarded and tries == START_TRIES):
             raise StoreUnavailable(
                 f"The embedded server does not answer. {_last_words(folder)}".strip(),
                 fix=f"Look at {folder / guardian.LOG}, or set SCHEDULER_REDIS_URL to a server that runs.",

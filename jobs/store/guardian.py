@@ -169,16 +169,21 @@ def try_lock(descriptor: int, kind: int) -> bool:
     return True
 
 
-def answers(socket_path: str, *, within: float) -> bool:
-    """Whether a server behind this socket answers PING with PONG (one that still loads its data does not)."""
+def greeting(socket_path: str, *, within: float) -> str | None:
+    """What a server behind this socket answers to PING: ``+PONG``, or ``-LOADING …`` while it loads its data.
+
+    Empty when it accepts and says nothing for so many seconds, None when nobody is there.
+    """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(within)
         try:
             connection.connect(socket_path)
             connection.sendall(b"PING\r\n")
-            return connection.recv(64).startswith(b"+PONG")
+            return connection.recv(64).decode(errors="replace")
+        except TimeoutError:
+            return ""
         except OSError:
-            return False
+            return None
 
 
 def main(arguments: list[str]) -> int:

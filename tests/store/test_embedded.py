@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -331,6 +332,19 @@ def test_a_server_that_cannot_start_is_reported_with_its_last_words(var_dir):
 
     assert str(var_dir / "valkey" / guardian.LOG) in refusal.value.fix
     embedded.leave("embedded:", var_dir)
+
+
+def test_a_server_that_hangs_is_given_up_before_a_command_may_take_too_long(start_user, var_dir):
+    start_user().told()
+    os.kill(server_of(var_dir), signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable, match="does not answer"):
+            embedded.ensure("embedded:", var_dir)
+        assert time.monotonic() - began < 10
+    finally:
+        os.kill(server_of(var_dir), signal.SIGCONT)
+        embedded.leave("embedded:", var_dir, within=0)
 
 
 def test_without_the_program_the_message_says_where_to_get_it(var_dir, monkeypatch):
