@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import HttpRequest
@@ -27,6 +27,7 @@ class Row:
     job: Job
     reason: str
     actions: tuple[Action, ...]
+    over: bool = False  # it is shown on an open page, but no longer matches that page's filter
 
 
 class Jobs(Panel):
@@ -62,15 +63,19 @@ class Jobs(Panel):
         dropped: nothing moves under the reader's hand.
         """
         filters = self.filters(request)
+        selection = filters.selection(overall.now)
         ids = request.GET.getlist("shown")[:SHOWN_MAX]
         found = {job.id: job for job in reads.jobs_by_id(ids) if job is not None} if ids else {}
         newer = 0
         if not filters.cursor:
-            first = reads.jobs(filters.selection(overall.now), "", filters.limit).items
+            first = reads.jobs(selection, "", filters.limit).items
             newer = len([job for job in first if job.id not in found])
         return {
             "filters": filters,
-            "rows": rows(request, [found[id_] for id_ in ids if id_ in found], overall),
+            "rows": [
+                replace(row, over=not selection.matches(row.job))
+                for row in rows(request, [found[id_] for id_ in ids if id_ in found], overall)
+            ],
             "gone": [id_ for id_ in ids if id_ not in found],
             "newer": newer,
             "newer_is_page": newer >= filters.limit,

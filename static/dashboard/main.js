@@ -151,8 +151,11 @@ async function fetchPanel() {
   const response = await fetch(panel.dataset.fragment, { headers: { Accept: "text/html" } });
   if (response.status === 404) return location.reload();
   if (!response.ok || reading()) return;
+  const focused = panel.contains(document.activeElement);
   morph(panel, await response.text());
   offer(panel);
+  // A button whose action is over takes the focus with it; the next Tab goes on from the page, not from its top.
+  if (focused && document.activeElement === document.body) document.getElementById("main").focus({ preventScroll: true });
   if (document.body.classList.contains("is-stale")) return;
   tick();
 }
@@ -252,7 +255,7 @@ function say() {
     const rest = document.createElement("span");
     rest.className = "soft wide-text";
     rest.textContent = soft;
-    nodes.push(rest);
+    nodes.push(" ", rest);
   }
   if (status.kind === "reconnecting") nodes.push(control("button", "Now", () => live.now()));
   if (status.kind === "signed-out") {

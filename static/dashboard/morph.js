@@ -5,8 +5,9 @@ const SCRIPTS_OWN = ["is-current", "is-picked", "is-fresh", "is-over"];
 
 /** Brings the children of `target` to those of the HTML text `html`. */
 export function morph(target, html) {
-  const parsed = new DOMParser().parseFromString(html, "text/html");
-  children(target, parsed.body);
+  const sent = document.createElement("template"); // keeps the white space that a document's parser would drop
+  sent.innerHTML = html;
+  children(target, sent.content);
 }
 
 /** Brings one element to another of the same name. */
@@ -26,9 +27,8 @@ function children(from, to) {
   let place = from.firstChild;
   for (const wanted of [...to.childNodes]) {
     const key = keyOf(wanted);
-    let found = key ? named.get(key) : place;
-    if (!key && found && keyOf(found) && [...to.children].some((child) => keyOf(child) === keyOf(found))) found = undefined;
-    if (found && sameKind(found, wanted)) {
+    const found = key ? named.get(key) : ahead(place, wanted);
+    if (found) {
       if (found !== place) from.insertBefore(found, place);
       else place = place.nextSibling;
       if (wanted.nodeType === Node.ELEMENT_NODE) element(found, wanted);
@@ -48,8 +48,13 @@ function keyOf(node) {
   return node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset?.key || "" : "";
 }
 
-function sameKind(one, other) {
-  return one.nodeType === other.nodeType && one.nodeName === other.nodeName;
+/** The next nameless node of the same kind, so that what came in between does not shift all that follows. */
+function ahead(place, wanted) {
+  for (let node = place; node; node = node.nextSibling) {
+    if (node.nodeName === wanted.nodeName && !keyOf(node)) return node;
+    if (node.nodeType === Node.ELEMENT_NODE && wanted.nodeType !== Node.ELEMENT_NODE) return undefined;
+  }
+  return undefined;
 }
 
 function attributes(from, to) {

@@ -36,11 +36,16 @@ class Shop:
         return self._lease(self.ready(**options), worker, lease_ms)[0]
 
     def succeeded(self, *, result: Any = None, **options: Any) -> str:
-        job_id, token, route, type_name = self._lease(self.ready(**options))
+        job_id = self.ready(**options)
+        self.succeed(job_id, result)
+        return job_id
+
+    def succeed(self, job_id: str, result: Any = None) -> None:
+        """Leases the job and completes it."""
+        job_id, token, route, type_name = self._lease(job_id)
         ended = json.dumps(result).encode()
         completion = Completion(id=job_id, token=token, type=type_name, started_at=_now_ms(), result=ended, ttl_ms=None)
         assert self.engine.leases.complete(route, [completion]) == ["ok"]
-        return job_id
 
     def dead(self, *, error: dict[str, str] | None = None, **options: Any) -> str:
         job_id = self.ready(**options)

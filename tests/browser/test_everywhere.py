@@ -1,0 +1,213 @@
+"""Every page: with a keyboard only, on a phone, in both themes, without script, with hostile jobs in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from jobs.core.job import JobSpec
+from tests.browser.conftest import Visit, settle
+from tests.dashboard.seeding import Shop
+from tests.dashboard.test_pages import MARK
+
+PAGES = ("/dashboard/", "/dashboard/jobs/", "/dashboard/dead/", "/dashboard/pools/", "/dashboard/workers/")
+STATES = ("scheduled", "ready", "leased", "retry_wait", "succeeded", "dead", "cancelled")
+
+
+@pytest.fixture
+def full(shop: Shop) -> dict[str, str]:
+    """One job in each state, a pool without a worker, a paused one, a worker that is well and one that is not."""
+    shop.worker()
+    shop.worker(host="host-2", state="not consuming: the store does not answer", hostname="app-2")
+    made = {state: shop.in_state(state) for state in STATES}
+    shop.ready(pool="a-pool-with-a-very-long-name-that-has-to-go-somewhere", type="a.very.long.type.name." + "x" * 80)
+    shop.ready(pool="paused")
+    shop.engine.pools.pause("paused", by="ana", reason="a disk is moved, which takes a while, and then some more")
+    made["long"] = shop.dead(
+        payload={"text": "unbroken" * 60, "nested": {"list": list(range(30))}},
+        error={"type": "ValueError", "message": "unbroken" * 60, "traceback": "File " + "unbroken" * 60},
+        tags=("unbroken" * 10,),
+    )
+    return made
+
+
+def serious(page: Page) -> list[str]:
+    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+    return [
+        f"{rule['id']}: {node['html'][:160]} {node.get('failureSummary', '')[:200]}"
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+        for node in rule["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 360])
+class TestAxe:
+    def test_full_pages(self, width: int, theme: str, visit: Visit, full: dict[str, str]) -> None:
+        page = visit("administrator", width=width, theme=theme)
+        question = "/dashboard/confirm/discard/?state=dead"
+        for path in (*PAGES, *(f"/dashboard/jobs/{job_id}/" for job_id in full.values()), question):
+            page.goto(page.url.partition("/dashboard")[0] + path)
+
+            assert serious(page) == [], path
+
+    def test_empty_pages_and_the_login(self, width: int, theme: str, visit: Visit) -> None:
+        page = visit("administrator", width=width, theme=theme)
+        for path in (*PAGES, "/dashboard/jobs/?state=dead&pool=none", "/dashboard/jobs/gone/", "/nowhere"):
+            page.goto(page.url.partition("/dashboard")[0] + path)
+            assert serious(page) == [], path
+
+        assert serious(visit("anonymous", "/accounts/login/", width=width, theme=theme)) == []
+
+
+@pytest.mark.parametrize("width", [320, 360, 720, 1000, 1440, 3840])
+def test_no_page_scrolls_sideways(width: int, visit: Visit, full: dict[str, str]) -> None:
+    page = visit("administrator", width=width)
+    for path in (
+        *PAGES,
+        *(f"/dashboard/jobs/{job_id}/" for job_id in full.values()),
+        "/dashboard/confirm/discard/?state=dead",
+    ):
+        page.goto(page.url.partition("/dashboard")[0] + path)
+
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+def test_on_a_phone_targets_are_large_enough_and_a_job_can_be_resubmitted(visit: Visit, full: dict[str, str]) -> None:
+    page = visit("operator", f"/dashboard/jobs/{full['dead']}/", width=360)
+    settle(page)
+    heights = page.locator("main button:visible, .tabs a").evaluate_all(
+        "all => all.map(each => [each.textContent.trim(), each.getBoundingClientRect().height])"
+    )
+    small = [name for name, height in heights if height < 44]
+
+    assert small == []
+    page.get_by_role("button", name="Resubmit").click()
+    expect(page.locator("h1 + .tag")).to_have_text("ready")
+
+
+class TestKeyboard:
+    def test_the_first_stop_is_a_link_over_the_navigation(self, visit: Visit) -> None:
+        page = visit("viewer")
+
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+        page.keyboard.press("Enter")
+
+        expect(page.locator("main")).to_be_focused()
+
+    def test_keys_find_go_move_select_open_and_explain(self, visit: Visit, full: dict[str, str]) -> None:
+        page = visit("operator")
+        settle(page)
+        page.keyboard.press("/")
+        expect(page.locator("#find")).to_be_focused()
+        page.keyboard.type("g d ?")
+        expect(page.locator("#find")).to_have_value("g d ?")
+        page.keyboard.press("Escape")
+        page.keyboard.press("g")
+        page.keyboard.press("d")
+        page.wait_for_url("**/dashboard/dead/")
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        page.keyboard.press("x")
+        expect(page.locator("#rows > tr:nth-child(2)")).to_have_class("is-row is-current is-picked")
+        page.keyboard.press("k")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/dashboard/jobs/*/")
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+        page.keyboard.press("Escape")
+        page.keyboard.press("u")
+        page.wait_for_url("**/dashboard/dead/")
+
+    def test_a_job_is_cancelled_with_tab_and_enter_alone(self, visit: Visit, shop: Shop) -> None:
+        job_id = shop.ready()
+        page = visit("operator", f"/dashboard/jobs/{job_id}/")
+        settle(page)
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent.trim()") == "Cancel":
+                break
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+        page.keyboard.press("Enter")
+
+        expect(page.locator("h1 + .tag")).to_have_text("cancelled")
+
+    def test_shortcuts_can_be_switched_off(self, visit: Visit) -> None:
+        page = visit("viewer")
+        settle(page)
+        page.keyboard.press("?")
+        page.get_by_label("Shortcuts on").uncheck()
+        page.get_by_role("button", name="Close").click()
+
+        page.keyboard.press("/")
+
+        expect(page.locator("#find")).not_to_be_focused()
+
+
+class TestWithoutScript:
+    def test_one_can_log_in_filter_page_and_act(self, visit: Visit, shop: Shop) -> None:
+        for _ in range(3):
+            shop.dead(pool="billing")
+        visit("operator")
+        page = visit("anonymous", "/dashboard/dead/", script=False)
+        page.get_by_label("Name").fill("operator")
+        page.get_by_label("Password").fill("operator")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.locator("h1")).to_have_text("3 dead jobs")
+
+        page.get_by_label("Pool").fill("billing")
+        page.get_by_role("button", name="Filter").click()
+        expect(page.locator(".chip")).to_contain_text("billing")
+        page.locator("#rows input").first.check()
+        page.locator(".bulk").get_by_role("button", name="Resubmit", exact=True).click()
+        expect(page.locator("#messages")).to_contain_text("The job was resubmitted.")
+        expect(page.locator("#rows > tr")).to_have_count(2)
+        page.get_by_role("button", name="Resubmit all that match").click()
+        page.get_by_role("button", name="Resubmit 2 jobs").click()
+        expect(page.locator("#messages")).to_contain_text("2 jobs resubmitted.")
+
+
+def test_the_theme_is_rendered_by_the_server_once_chosen(visit: Visit) -> None:
+    page = visit("viewer")
+    page.get_by_role("button", name="Dark", exact=True).click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.wait_for_timeout(300)
+
+    page.reload()
+
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 22)"
+
+
+def test_hostile_jobs_are_only_text(visit: Visit, shop: Shop) -> None:
+    error = {"type": MARK, "message": MARK, "traceback": MARK}
+    job_id = shop.dead(type=MARK, tags=(MARK,), payload={MARK: MARK}, error=error)
+    shop.worker(hostname=MARK, state=MARK)
+    shop.engine.jobs.enqueue(JobSpec(type="x", id=MARK), [b"{}"])
+    page = visit("administrator")
+    for path in (*PAGES, f"/dashboard/jobs/{job_id}/"):
+        page.goto(page.url.partition("/dashboard")[0] + path)
+        settle(page)
+        shop.many(1)
+        page.wait_for_timeout(200)
+    page.goto(page.url.partition("/dashboard")[0] + f"/dashboard/jobs/{job_id}/")
+
+    expect(page.locator("h1")).to_have_text(MARK)
+
+
+def test_the_overview_is_light(visit: Visit, full: dict[str, str]) -> None:
+    page = visit("viewer", "/livez")
+    requests: list[int] = []
+    page.on("requestfinished", lambda request: requests.append(request.sizes()["responseBodySize"]))
+
+    page.goto(page.url.replace("/livez", "/dashboard/"))
+    settle(page)
+
+    assert len(requests) <= 12
+    assert page.evaluate("document.querySelectorAll('*').length") <= 1_500

@@ -1,0 +1,259 @@
+"""What an open page does while things happen: it shows them, and leaves the reader's hand alone."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, WebSocketRoute, expect
+
+from tests.browser.conftest import Site, Visit, settle
+from tests.dashboard.seeding import Shop
+from tests.support.valkey import ValkeyServer
+
+
+def never_reloaded(page: Page) -> bool:
+    return bool(page.evaluate("window.sameDocument === true"))
+
+
+def mark(page: Page) -> None:
+    page.evaluate("window.sameDocument = true")
+
+
+def test_figures_change_without_a_reload(visit: Visit, shop: Shop) -> None:
+    page = visit("viewer")
+    settle(page)
+    mark(page)
+
+    shop.many(1_337, pool="reports")
+
+    expect(page.locator('[data-figure="states.ready"]')).to_have_text("1,337")
+    expect(page.locator("h1")).to_have_text("One thing needs you")
+    expect(page.get_by_role("row", name="reports")).to_contain_text("no worker")
+    expect(page).to_have_title("1 needs you: Overview, Mainspring")
+    assert never_reloaded(page)
+
+
+def test_a_job_is_seen_failing_dying_resubmitted_and_succeeding(visit: Visit, shop: Shop) -> None:
+    job_id = shop.ready(max_retries=1)
+    page = visit("operator", f"/dashboard/jobs/{job_id}/")
+    settle(page)
+    mark(page)
+    state = page.locator("h1 + .tag")
+    expect(state).to_have_text("ready")
+
+    shop.fail(job_id, "retry", delay_ms=3_600_000)
+    expect(state).to_have_text("retry wait")
+    expect(page.locator(".say")).to_contain_text("Attempt 1 failed. Declined: insufficient funds.")
+
+    page.get_by_role("button", name="Retry").click()
+    expect(page.locator("#messages")).to_contain_text("The job was sent to run again.")
+    expect(state).to_have_text("ready")
+
+    shop.fail(job_id, "dead")
+    expect(state).to_have_text("dead")
+    expect(page.locator("#favicon")).to_have_attribute("href", "/static/dashboard/favicon-dead.svg")
+
+    page.get_by_role("button", name="Resubmit").click()
+    expect(state).to_have_text("ready")
+
+    shop.succeed(job_id, {"sent": True})
+    expect(state).to_have_text("succeeded")
+    expect(page.get_by_role("region", name="Result")).to_contain_text('"sent": true')
+    assert never_reloaded(page)
+
+
+def test_an_open_traceback_stays_open_and_the_reader_where_he_is(visit: Visit, shop: Shop) -> None:
+    job_id = shop.ready()
+    shop.fail(job_id, "retry")
+    shop.fail(job_id, "retry", delay_ms=3_600_000, error={"type": "Other", "message": "else", "traceback": "T" * 50})
+    page = visit("operator", f"/dashboard/jobs/{job_id}/")
+    settle(page)
+    first = page.locator("details", has_text="Attempt 1")
+    first.locator("summary").click()
+    page.evaluate("scrollTo(0, 300)")
+    before = page.evaluate("scrollY")
+
+    shop.engine.jobs.run_now(job_id)
+    expect(page.locator("h1 + .tag")).to_have_text("ready")
+
+    expect(first).to_have_attribute("open", "")
+    assert page.evaluate("scrollY") == before
+
+
+class TestList:
+    def test_rows_change_in_place_and_newer_ones_wait_to_be_asked_for(self, visit: Visit, shop: Shop) -> None:
+        first, second = shop.dead(), shop.dead()
+        page = visit("operator", "/dashboard/jobs/")
+        settle(page)
+        order = page.locator("#rows > tr").evaluate_all("rows => rows.map(row => row.dataset.key)")
+
+        shop.engine.jobs.resubmit(first)
+        shop.many(3)
+
+        expect(page.locator(f'[data-key="{first}"] .state')).to_have_text("ready")
+        expect(page.locator("[data-newer]")).to_have_text("3 new. Show")
+        assert page.locator("#rows > tr").evaluate_all("rows => rows.map(row => row.dataset.key)") == order
+        page.locator("[data-newer]").click()
+        expect(page.locator("#rows > tr")).to_have_count(5)
+        assert second in order
+
+    def test_a_row_that_no_longer_matches_stays_struck_until_the_next_load(self, visit: Visit, shop: Shop) -> None:
+        job_id = shop.dead()
+        page = visit("operator", "/dashboard/dead/")
+        settle(page)
+
+        shop.engine.jobs.resubmit(job_id)
+
+        expect(page.locator(f'[data-key="{job_id}"]')).to_have_class("is-row is-over")
+
+    def test_focus_selection_and_half_typed_filters_survive(self, visit: Visit, shop: Shop) -> None:
+        job_id, other = shop.dead(), shop.dead()
+        page = visit("operator", "/dashboard/jobs/")
+        settle(page)
+        page.locator(f'[data-key="{other}"] input').check()
+        page.locator("input[name=type]").press_sequentially("email.se")
+
+        shop.engine.jobs.resubmit(job_id)
+
+        expect(page.locator(f'[data-key="{job_id}"] .state')).to_have_text("ready")
+        expect(page.locator("input[name=type]")).to_have_value("email.se")
+        expect(page.locator("input[name=type]")).to_be_focused()
+        expect(page.locator(f'[data-key="{other}"] input')).to_be_checked()
+        expect(page.locator("[data-selected]")).to_have_text("1 selected")
+
+    def test_selected_jobs_are_resubmitted_together(self, visit: Visit, shop: Shop) -> None:
+        dead = [shop.dead() for _ in range(3)]
+        page = visit("operator", "/dashboard/dead/")
+        settle(page)
+        page.get_by_label("Select this page").check()
+
+        page.locator(".bulk").get_by_role("button", name="Resubmit", exact=True).click()
+
+        expect(page.locator("#messages")).to_contain_text("3 jobs resubmitted.")
+        expect(page.locator("#rows .state", has_text="ready")).to_have_count(3)
+        assert {shop.state(job_id) for job_id in dead} == {"ready"}
+
+    def test_all_that_match_are_resubmitted_with_the_exact_number_said_before(self, visit: Visit, shop: Shop) -> None:
+        for _ in range(4):
+            shop.dead(pool="billing")
+        other = shop.dead()
+        page = visit("operator", "/dashboard/dead/?pool=billing")
+
+        page.get_by_role("button", name="Resubmit all that match").click()
+        expect(page.locator("h1")).to_have_text("Resubmit 4 jobs?")
+        page.get_by_role("button", name="Resubmit 4 jobs").click()
+
+        expect(page.locator("#messages")).to_contain_text("4 jobs resubmitted.")
+        page.get_by_role("link", name="Back to the list").click()
+        expect(page.locator("main")).to_contain_text("No job matches 2 filters.")
+        assert shop.state(other) == "dead"
+
+
+class TestLine:
+    def test_it_says_that_it_reconnects_and_then_is_live_again(self, visit: Visit, site: Site, shop: Shop) -> None:
+        page = visit("viewer")
+        settle(page)
+
+        site.stop()
+        expect(page.locator("#live")).to_contain_text("Reconnecting")
+        site.start()
+
+        page.get_by_role("button", name="Now").click(timeout=3_000) if page.get_by_role(
+            "button", name="Now"
+        ).is_visible() else None
+        settle(page)
+        shop.many(5)
+        expect(page.locator('[data-figure="states.ready"]')).to_have_text("5")
+
+    def test_where_sockets_are_blocked_it_asks_instead(self, visit: Visit, shop: Shop) -> None:
+        page = visit("viewer")
+        settle(page)
+
+        def block(route: WebSocketRoute) -> None:
+            route.close(code=1011)
+
+        page.route_web_socket("**/ws/dashboard/", block)
+        page.reload()
+        shop.many(5)
+
+        expect(page.locator("#live")).to_contain_text("Every 5 s", timeout=20_000)
+        expect(page.locator('[data-figure="states.ready"]')).to_have_text("5")
+
+    def test_paused_it_shows_nothing_new_until_it_goes_on(self, visit: Visit, shop: Shop) -> None:
+        page = visit("viewer")
+        settle(page)
+        page.get_by_role("button", name="Pause live updates").click()
+        expect(page.locator("#live")).to_contain_text("Paused since")
+
+        shop.many(5)
+        page.wait_for_timeout(700)
+        expect(page.locator('[data-figure="states.ready"]')).to_have_text("0")
+
+        page.get_by_role("button", name="Go on").click()
+        expect(page.locator('[data-figure="states.ready"]')).to_have_text("5")
+
+    def test_a_hidden_tab_has_no_socket(self, visit: Visit, shop: Shop) -> None:
+        page = visit("viewer")
+        settle(page)
+        hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true})"
+
+        with page.expect_websocket() as reopened:
+            page.evaluate(hide % "true" + "; document.dispatchEvent(new Event('visibilitychange'))")
+            page.wait_for_timeout(300)
+            shop.many(5)
+            expect(page.locator('[data-figure="states.ready"]')).to_have_text("0")
+            page.evaluate(hide % "false" + "; document.dispatchEvent(new Event('visibilitychange'))")
+
+        assert not reopened.value.is_closed()
+        expect(page.locator('[data-figure="states.ready"]')).to_have_text("5")
+
+    def test_who_loses_the_right_is_told(self, visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+        from django.contrib.auth.models import User
+
+        from dashboard import consumers
+
+        monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.2)
+        page = visit("viewer")
+        settle(page)
+
+        User.objects.get(username="viewer").user_permissions.clear()
+
+        expect(page.locator("#live")).to_contain_text("No longer allowed")
+
+    def test_when_nothing_happens_nothing_is_asked(self, visit: Visit, shop: Shop) -> None:
+        shop.scheduled()
+        page = visit("viewer")
+        settle(page)
+        page.wait_for_timeout(3_500)
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+
+        page.wait_for_timeout(3_000)
+
+        assert asked == []
+
+
+@pytest.fixture
+def store_of_its_own(settings, private_valkey: ValkeyServer) -> ValkeyServer:
+    settings.SCHEDULER = {**settings.SCHEDULER, "REDIS_URL": private_valkey.url}
+    return private_valkey
+
+
+def test_without_the_store_figures_dim_actions_go_off_and_all_comes_back(
+    store_of_its_own: ValkeyServer, visit: Visit
+) -> None:
+    job_id = Shop().dead()
+    page = visit("operator", f"/dashboard/jobs/{job_id}/")
+    settle(page)
+
+    store_of_its_own.kill()
+
+    expect(page.locator("#trouble")).to_be_visible()
+    expect(page.locator("#trouble")).to_contain_text("The store cannot be reached.")
+    expect(page.get_by_role("button", name="Resubmit")).to_be_disabled()
+    expect(page.locator("#live")).to_contain_text("Store unreachable")
+
+    store_of_its_own.start()
+
+    expect(page.locator("#trouble")).to_be_hidden()
+    expect(page.get_by_role("button", name="Resubmit")).to_be_enabled()
+    settle(page)
