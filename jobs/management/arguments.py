@@ -135,9 +135,9 @@ def add_filters(parser: Parser, *, states: bool = True) -> None:
     group.add_argument("--pool", metavar="POOL", help="only jobs of this pool")
     group.add_argument("--type", metavar="TYPE", help="only jobs of this type")
     group.add_argument("--tag", metavar="TAG", help="only jobs with this tag")
-    group.add_argument("--search", metavar="TEXT", help="only jobs whose id, type, tags or error hold this text")
+    group.add_argument("--search", metavar="TEXT", help="only jobs whose id, type, tags, meta or error hold this text")
     group.add_argument(
-        "--since", type=since, metavar="WHEN", help="only jobs since then: 5m, 2h, 7d, or an ISO 8601 time"
+        "--since", type=since, metavar="WHEN", help="only jobs created since: 5m, 2h, 7d, or an ISO 8601 time"
     )
 
 

@@ -3,7 +3,9 @@
 import pytest
 
 from jobs import api
+from jobs.core.job import Route
 from jobs.core.states import JobState
+from jobs.store.keys import partition_keys
 
 
 def enqueued(**options):
@@ -105,6 +107,21 @@ def test_hostile_jobs_cannot_speak_to_the_terminal(cli, dead):
     out = cli("jobs", "show", id).out + cli("jobs", "list").out + cli("dlq", "list").out
 
     assert not set(out) & set("\x1b\x07\x9b\u202e")
+
+
+@pytest.mark.parametrize("junk", [b"", b"\xff\x00junk", b"\x1b[2J" * 1000])
+@pytest.mark.parametrize("kind", ["bodies", "states"])
+def test_stored_bytes_that_are_broken_break_no_list(cli, store, namespace, junk, kind):
+    broken, whole = enqueued(), enqueued()
+    job = api.get_job(broken)
+    keys = partition_keys(namespace, Route(job.pool, job.queue_version, job.partition))
+    store.client.hset(getattr(keys, kind), broken, junk)
+
+    for command in (("list",), ("show", broken), ("list", "--search", "x"), ("list", "--json"), ("cancel", broken)):
+        result = cli("jobs", *command)
+        assert result.code in {0, 3, 4}, result
+        assert not set(result.out + result.err) & set("\x1b\x00")
+    assert cli("jobs", "show", whole).code == 0
 
 
 @pytest.mark.parametrize("verb", ["show", "cancel", "retry", "run-now", "delete", "wait"])
