@@ -15,7 +15,17 @@ class Batch:
     too early, never too late. ``clock_offset``: the server's clock minus our monotonic one, in ms.
     """
 
-    __slots__ = ("_cells", "_lease_seconds", "clock_offset", "leased_at", "number", "remaining", "route", "token")
+    __slots__ = (
+        "_cells",
+        "_known_fence",
+        "_lease_seconds",
+        "clock_offset",
+        "leased_at",
+        "number",
+        "remaining",
+        "route",
+        "token",
+    )
 
     def __init__(
         self,
@@ -37,10 +47,14 @@ class Batch:
         self.clock_offset = clock_offset
         self._lease_seconds = lease_seconds
         self._cells = cells
+        self._known_fence = leased_at + lease_seconds
 
-    def fence(self) -> float:
-        """The monotonic moment from which nothing of this batch may be worked on or reported."""
-        return max(self.leased_at, self._cells.renewed_at(self.number)) + self._lease_seconds
+    def is_over(self, moment: float) -> bool:
+        """Whether nothing of this batch may be worked on or reported at this monotonic moment."""
+        if moment < self._known_fence:
+            return False
+        self._known_fence = max(self.leased_at, self._cells.renewed_at(self.number)) + self._lease_seconds
+        return moment >= self._known_fence
 
     def server_ms(self, moment: float) -> int:
         """A monotonic moment on the server's clock, in Unix milliseconds."""
@@ -54,9 +68,9 @@ class Marks:
         self.lost: set[str] = set()
         self.cancelled: set[str] = set()
 
-    def forget(self, job_ids: Iterable[str]) -> None:
+    def forget(self, job_ids: Iterable[object]) -> None:
         """The attempts are over. Costs nothing while nothing is marked, which is nearly always."""
         if self.lost or self.cancelled:
             ended = set(job_ids)
-            self.lost -= ended
-            self.cancelled -= ended
+            self.lost.difference_update(ended)
+            self.cancelled.difference_update(ended)

@@ -7,6 +7,7 @@ Threads: the main one runs the event loop for async handlers; ``fetcher`` and ``
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 import os
 import select
@@ -57,8 +58,8 @@ TICK_SECONDS = 0.2
 FLUSH_SECONDS = 10.0
 """On the way out: how long the store may take to hear the last results."""
 
-LEASE_CALL_SECONDS = 10.0
-"""On the way out: how long a lease call that is under way may take to answer."""
+LEASE_CALL_SECONDS = 12.0
+"""On the way out: how long a lease call that is under way may take to answer. What it brings is handed back."""
 
 
 class Source(Protocol):
@@ -78,7 +79,10 @@ class Source(Protocol):
 
     def start(self) -> None: ...
 
-    def quiesce(self, timeout: float) -> None: ...
+    @property
+    def is_quiet(self) -> bool: ...
+
+    def quiesce(self) -> None: ...
 
     def hand_back(self) -> None: ...
 
@@ -99,6 +103,7 @@ class Child:
         self._isolation = Isolation(self._link.send)
         self._retire_reason: str | None = None
         self._leave_by: float | None = None  # set: on the way out; when to hand back what still runs
+        self._quiet_by = 0.0
         self._last_report: Report | None = None
         self._abandoned = 0
         order, *self._early = self._link.receive() or sys.exit(1)
@@ -130,6 +135,7 @@ class Child:
     def run(self) -> int:
         signal.signal(signal.SIGINT, wake_only)  # Ctrl-C reaches the whole terminal; the supervisor tells us what to do
         signal.signal(signal.SIGTERM, lambda *_: self._retire("it was sent SIGTERM"))
+        faulthandler.register(signal.SIGQUIT)  # prints the stack of every thread
         asyncio.set_event_loop(self._loop)
         self._flusher.start()
         self._source.start()
@@ -199,7 +205,7 @@ class Child:
             job_id = execution.lease.id
             if job_id in self._marks.lost:
                 execution.stop(LeaseLost(f"The lease of job {job_id} belongs to another worker now."))
-            elif monotonic() >= execution.batch.fence():
+            elif execution.batch.is_over(monotonic()):
                 execution.stop(LeaseLost(f"The lease of job {job_id} could not be renewed in time."))
             elif job_id in self._marks.cancelled:
                 execution.stop(JobCancelled(f"Job {job_id} was cancelled."))
@@ -223,11 +229,11 @@ class Child:
     # the way out
 
     def _begin_leaving(self, leave_by: float) -> None:
-        first = self._leave_by is None
-        self._leave_by = min(leave_by, inf if self._leave_by is None else self._leave_by)
-        if first:
-            self._source.quiesce(LEASE_CALL_SECONDS)
-            self._source.hand_back()
+        if self._leave_by is None:
+            self._leave_by = inf
+            self._quiet_by = monotonic() + LEASE_CALL_SECONDS
+            self._source.quiesce()
+        self._leave_by = min(self._leave_by, leave_by)
 
     def _go_on_leaving(self) -> None:
         if self._retire_reason is not None and self._leave_by is None:
@@ -235,10 +241,12 @@ class Child:
             self._begin_leaving(inf)
         if self._leave_by is None:
             return
-        if self._source.in_hand and monotonic() >= self._leave_by:
-            self._abandon_running()
-        elif self._source.in_hand:
+        if not self._source.is_quiet and monotonic() < self._quiet_by:
             return
+        self._source.hand_back()
+        if self._source.in_hand and monotonic() < self._leave_by:
+            return
+        self._abandon_running()
         self._exit(0)
 
     def _abandon_running(self) -> None:

@@ -20,6 +20,7 @@ class Errand:
 
     trouble: str | None = None
     is_idle = False
+    is_quiet = True  # there is nothing to come
 
     def __init__(
         self,
@@ -52,8 +53,8 @@ class Errand:
     def start(self) -> None:
         self._pool.hand([self._work])
 
-    def quiesce(self, timeout: float) -> None:
-        """There is nothing to come."""
+    def quiesce(self) -> None:
+        """It has been from the start."""
 
     def hand_back(self) -> None:
         """It has begun already."""

@@ -83,10 +83,11 @@ class Executor:
     def run(self, slot: Slot, work: Work, begun: float) -> Settlement:
         """The whole attempt. Raises nothing, whatever the handler does short of ending the process."""
         batch, lease, job_type = work
-        if self._is_lost(batch, lease, begun):
+        marks = self._marks
+        if batch.is_over(begun) or lease.id in marks.lost:
             return Drop(lease.id)
         started_at = batch.server_ms(begun)
-        if lease.id in self._marks.cancelled:
+        if lease.id in marks.cancelled:
             return self._ended_by(JobCancelled(), lease, job_type, started_at)
         if lease.crashes and self._isolation is not None:
             return self._isolation.run(slot, work)
@@ -97,7 +98,7 @@ class Executor:
             settlement = self._ended_by(error, lease, job_type, started_at)
         finally:
             slot.cell.leave()
-        return Drop(lease.id) if self._is_lost(batch, lease, monotonic()) else settlement
+        return Drop(lease.id) if batch.is_over(monotonic()) or lease.id in marks.lost else settlement
 
     def _attempt(self, slot: Slot, work: Work, started_at: int) -> Settlement:
         batch, lease, job_type = work
@@ -160,9 +161,6 @@ class Executor:
         preview = encoded[:PREVIEW_BYTES].decode(errors="ignore")
         return msgspec.json.encode({"cut": True, "bytes": len(encoded), "preview": preview})
 
-    def _is_lost(self, batch: Batch, lease: LeasedJob, moment: float) -> bool:
-        return moment >= batch.fence() or lease.id in self._marks.lost
-
     def _report_progress(self, lease: LeasedJob, current: float, total: float | None, message: str) -> None:
         self._report(Progress(lease, current, total, message))
 
@@ -185,7 +183,7 @@ class Executor:
 
 def call_handler(context: Context) -> Any:
     """The innermost call: the registered function with its arguments."""
-    job_type = registry.get(context.type)
+    job_type = registry.get(context.lease.type)
     if job_type.takes_context:
         return job_type.function(**context.payload, ctx=context)
     return job_type.function(**context.payload)

@@ -111,15 +111,18 @@ class Fetcher(threading.Thread):
             return "paused"
         return None
 
-    def quiesce(self, timeout: float) -> None:
-        """Lease nothing more. On return no lease call is under way, unless it takes longer than ``timeout`` seconds."""
+    def quiesce(self) -> None:
+        """Begin no lease call any more; one may be under way until ``is_quiet``."""
         self._quiet = True
         self._bell.set()
-        if self._leasing.acquire(timeout=timeout):
-            self._leasing.release()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing more will come in."""
+        return self._quiet and not self._leasing.locked()
 
     def hand_back(self) -> None:
-        """Give back whatever no slot has begun. From the fetcher itself, or after ``quiesce``."""
+        """Give back whatever no slot has begun. From the fetcher itself, or when it is quiet."""
         for pool in self.pools:
             self._hand_back(pool)
 
@@ -239,7 +242,7 @@ class Fetcher(threading.Thread):
         )
         self._announce(batch, [job.id for job in reply.jobs])
         self._jobs_taken += len(reply.jobs)
-        self._lines[route.pool].slots.hand(self._known(batch, reply))
+        self._lines[route.pool].hand(self._known(batch, reply))
         if self._options.max_jobs is not None and self._jobs_taken >= self._options.max_jobs:
             self._on_spent()
 
@@ -314,6 +317,11 @@ class _Line:
         if size != self.slots.size:
             self.slots.resize(size)
 
+    def hand(self, works: list[Work]) -> None:
+        if not self.slots.waiting:
+            self._moved_at = monotonic()  # these have not waited yet, however long the slots were idle before
+        self.slots.hand(works)
+
     def measure(self) -> None:
         self._lookahead.measure(self.slots.ended, self.slots.busy_seconds)
         self.slots.low_water = self._ahead // 2
@@ -340,4 +348,5 @@ class _Line:
         if now - self._moved_at < STALL_SECONDS:
             return False
         self._lookahead.stalled(STALL_SECONDS)
+        self._moved_at = now
         return True

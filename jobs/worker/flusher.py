@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, NamedTuple
@@ -116,11 +116,12 @@ class Flusher(threading.Thread):
         return items
 
     def _flush(self, settlements: list[tuple[Batch, Settlement]]) -> None:
-        for (route, kind), items in _grouped(settlements).items():
+        by_batch = _grouped(settlements)
+        for (route, kind), items in _merged(by_batch).items():
             if kind is not Drop:
                 self._send(self._senders[kind], route, items)
         if not self._untold:  # else the supervisor shall see to what is left open
-            self._close_batches(settlements)
+            self._close_batches(by_batch)
         self._marks.forget(settlement.id for _, settlement in settlements)
         self._in_flight = 0
 
@@ -162,9 +163,9 @@ class Flusher(threading.Thread):
         for item in items:
             self._send(send, route, [item])
 
-    def _close_batches(self, settlements: list[tuple[Batch, Settlement]]) -> None:
-        for batch, _ in settlements:
-            batch.remaining -= 1
+    def _close_batches(self, by_batch: _ByBatch) -> None:
+        for (batch, _), items in by_batch.items():
+            batch.remaining -= len(items)
             if batch.remaining == 0:
                 self._on_closed(batch.number)
 
@@ -177,10 +178,10 @@ class Flusher(threading.Thread):
         if not self._progress:
             return
         if monotonic() >= self._progress_due:
-            chosen: Iterable[str] = list(self._progress)
+            chosen = list(self._progress)
             self._progress_due = monotonic() + PROGRESS_SECONDS
         else:  # too early for the others, but the last word of a job that ended must come before its end
-            chosen = [settlement.id for _, settlement in settlements]
+            chosen = [str(settlement.id) for _, settlement in settlements]
         for job_id in chosen:
             if (progress := self._progress.pop(job_id, None)) is not None:
                 self._tell_one(progress)
@@ -207,8 +208,20 @@ class Flusher(threading.Thread):
         return self._engine.leases.park(route, items)
 
 
-def _grouped(settlements: list[tuple[Batch, Settlement]]) -> dict[tuple[Route, type[Any]], list[Any]]:
-    groups: defaultdict[tuple[Route, type[Any]], list[Any]] = defaultdict(list)
+_ByBatch = dict[tuple[Batch, type[Any]], list[Any]]
+
+
+def _grouped(settlements: list[tuple[Batch, Settlement]]) -> _ByBatch:
+    """First by batch, which compares by identity: a route in the key of each job would cost more than the rest."""
+    groups: defaultdict[tuple[Batch, type[Any]], list[Any]] = defaultdict(list)
     for batch, settlement in settlements:
-        groups[batch.route, type(settlement)].append(settlement)
+        groups[batch, type(settlement)].append(settlement)
+    return groups
+
+
+def _merged(by_batch: _ByBatch) -> dict[tuple[Route, type[Any]], list[Any]]:
+    """What goes to the store in one call."""
+    groups: defaultdict[tuple[Route, type[Any]], list[Any]] = defaultdict(list)
+    for (batch, kind), items in by_batch.items():
+        groups[batch.route, kind] += items
     return groups

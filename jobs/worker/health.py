@@ -12,12 +12,14 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from jobs.exceptions import OptionInvalid
+
 Probe = Callable[[], tuple[bool, dict[str, Any]]]
 """Answers whether all is well, and the facts."""
 
 
 class HealthServer:
-    """Serves until the process ends. ``port`` 0 takes a free one."""
+    """Serves until it is closed. ``port`` 0 takes a free one; one that cannot be had is OptionInvalid."""
 
     def __init__(self, port: int, *, livez: Probe, readyz: Probe) -> None:
         probes = {"/livez": livez, "/readyz": readyz}
@@ -43,7 +45,10 @@ class HealthServer:
             def log_message(self, format: str, *args: Any) -> None:
                 """Probes come every few seconds: nobody wants to read of them."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        try:
+            self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        except (OSError, OverflowError) as error:
+            raise OptionInvalid(f"--health-port {port} cannot be used: {error}", fix="Choose a free port.") from error
         self._server.daemon_threads = True
         self.port: int = self._server.server_address[1]
 

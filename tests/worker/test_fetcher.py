@@ -13,7 +13,7 @@ from jobs.engine import Completion
 from jobs.exceptions import OutcomeUnknown
 from jobs.registry import registry
 from jobs.worker.batch import Batch
-from jobs.worker.fetcher import Fetcher
+from jobs.worker.fetcher import STALL_SECONDS, Fetcher
 from jobs.worker.options import WorkerOptions
 from jobs.worker.settlement import Drop, Settlement
 from jobs.worker.slots import PoolSlots, Slot, Work
@@ -32,7 +32,7 @@ class Gate:
         self.begun: list[str] = []
 
     def execute(self, slot: Slot, work: Work, begun: float) -> Settlement:
-        if begun >= work.batch.fence():
+        if work.batch.is_over(begun):
             return Drop(work.lease.id)
         self.begun.append(work.lease.id)
         self.opened.wait(20)
@@ -83,7 +83,7 @@ def start_fetcher(parts: Parts, gate: Gate) -> Iterator[StartFetcher]:
     parts.flusher.start()
     yield start
     for fetcher in started:
-        fetcher.quiesce(5)
+        fetcher.quiesce()
     gate.opened.set()
     eventually(lambda: all(fetcher.in_hand == 0 for fetcher in started))
     parts.flusher.finish(5)
@@ -150,6 +150,21 @@ def test_what_waits_behind_a_long_job_goes_back_uncharged(
     assert {parts.get(job_id).attempt for job_id in longs[1:]} == {0}
 
 
+def test_jobs_that_come_after_a_long_silence_have_not_waited_yet(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    gate.opened.set()
+    start_fetcher(concurrency=2)
+    parts.enqueue(count=200)
+    eventually(lambda: len(gate.begun) == 200)
+    time.sleep(3 * STALL_SECONDS)
+
+    ids = parts.enqueue(count=200)
+
+    eventually(lambda: parts.states(ids) == {"succeeded"})
+    assert {parts.get(job_id).fencing_token for job_id in ids} == {1}
+
+
 def test_on_the_way_out_it_hands_back_what_has_not_begun_and_takes_nothing_more(
     parts: Parts, gate: Gate, start_fetcher: StartFetcher
 ) -> None:
@@ -158,7 +173,8 @@ def test_on_the_way_out_it_hands_back_what_has_not_begun_and_takes_nothing_more(
     eventually(lambda: len(gate.begun) == 2)
     later = parts.enqueue(count=5)
 
-    fetcher.quiesce(5)
+    fetcher.quiesce()
+    eventually(lambda: fetcher.is_quiet)
     fetcher.hand_back()
     gate.opened.set()
 

@@ -1,82 +1,82 @@
-"""``manage.py runworkers``: one worker host."""
+"""``runworkers``: one worker host."""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import sys
+from argparse import ArgumentTypeError
+from collections.abc import Callable
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
-
-from jobs.conf import get_settings
+from jobs.conf import Settings, get_settings
 from jobs.engine import Engine, get_engine
+from jobs.exceptions import SchedulerError
+from jobs.management.arguments import Parser
+from jobs.management.base import SchedulerCommand
+from jobs.management.durations import seconds
+from jobs.management.errors import CommandFailed
 from jobs.runtime.service import Service
 from jobs.services.promoter import Promoter
 from jobs.services.pruner import Pruner
 from jobs.services.reconciler import Reconciler
 from jobs.services.recoverer import Recoverer
 from jobs.store import embedded
+from jobs.store.topology import checked_pool
 from jobs.worker.options import WorkerOptions
 from jobs.worker.supervisor import Supervisor
 
+SHORTEST_LEASE = 0.1
+"""Seconds. It is renewed at a third of it: less would be lost to the moods of a scheduler."""
 
-class Command(BaseCommand):
-    help = "Runs a worker host: leases jobs and runs them until it is told to stop."
-    requires_system_checks = ()  # they import the URLs and all behind them, which no worker needs
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
+class Command(SchedulerCommand):
+    help = "Run a worker host: lease jobs and run them until told to stop. Ctrl-C or SIGTERM stops it in good order."
+    examples = """
+        manage.py runworkers
+        manage.py runworkers --pool critical --pool default --processes 4
+        manage.py runworkers --burst
+    """
+
+    def options(self, parser: Parser) -> None:
+        add = parser.add_argument
+        add(
             "--pool",
             action="append",
             default=[],
             metavar="NAME",
-            help="serve this pool; may be repeated (default: every pool)",
+            help="serve this pool; may be repeated (default: all)",
         )
-        parser.add_argument(
-            "--processes", type=_at_least(1), default=1, metavar="N", help="worker processes (default: 1)"
-        )
-        parser.add_argument(
-            "--concurrency",
-            type=_at_least(1),
-            metavar="N",
-            help="slots per process and pool (default: what the pool says)",
-        )
-        parser.add_argument("--burst", action="store_true", help="exit when nothing is ready, due or running")
-        parser.add_argument(
-            "--max-in-flight", type=_at_least(1), metavar="N", help="most jobs that one process holds, running or not"
-        )
-        parser.add_argument("--max-jobs", type=_at_least(1), metavar="N", help="replace a process after as many jobs")
-        parser.add_argument(
-            "--max-rss", type=_at_least(1), metavar="MB", help="replace a process that uses more memory"
-        )
-        parser.add_argument(
-            "--grace", type=_seconds(0), metavar="SECONDS", help="time to finish running jobs at the end (default: 25)"
-        )
-        parser.add_argument(
-            "--lease",
-            type=_seconds(0.1),
-            metavar="SECONDS",
-            help="length of a lease (default: SCHEDULER_LEASE_SECONDS)",
-        )
-        parser.add_argument("--no-schedules", action="store_true", help="do not fire schedules from this host")
-        parser.add_argument(
-            "--health-port", type=_at_least(0), metavar="PORT", help="serve /livez and /readyz on loopback"
-        )
-        parser.add_argument("--reload", action="store_true", help="restart when source files change")
+        add("--processes", type=_at_least(1), default=1, metavar="N", help="worker processes (default: 1)")
+        add("--concurrency", type=_at_least(1), metavar="N", help="slots per process and pool (default: the pool's)")
+        add("--burst", action="store_true", help="exit when nothing is ready, due or running")
+        add("--max-in-flight", type=_at_least(1), metavar="N", help="most jobs that one process holds, running or not")
+        add("--max-jobs", type=_at_least(1), metavar="N", help="replace a process after it has run as many jobs")
+        add("--max-rss", type=_at_least(1), metavar="MB", help="replace a process that uses more memory")
+        add("--grace", type=seconds, metavar="SECONDS", help="time for running jobs to finish at the end (default: 25)")
+        add("--lease", type=_lease, metavar="SECONDS", help="length of a lease (default: SCHEDULER_LEASE_SECONDS)")
+        add("--no-schedules", action="store_true", help="do not fire schedules from this host")
+        add("--health-port", type=_at_least(0), metavar="PORT", help="serve /livez and /readyz on the loopback address")
+        add("--reload", action="store_true", help="restart when source files change")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *_args: Any, **options: Any) -> None:
+        # Not the handle of other commands: a host has no deadline for its talks with the store.
         _log_to_stderr(options["verbosity"])
-        settings = get_settings()
-        embedded.ensure(settings.redis_url, settings.var_dir)  # before the first fork, so that all children hold it
-        engine = get_engine()
-        worker_options = _worker_options(options, settings.grace_seconds, settings.lease_seconds)
-        supervisor = Supervisor(engine, worker_options, _services(engine, worker_options))
-        exit_code = supervisor.run()
+        try:
+            supervisor = _supervisor(_worker_options(options, get_settings()))
+            exit_code = supervisor.run()
+        except SchedulerError as error:
+            raise CommandFailed.of(error) from error
         if supervisor.wants_restart:
             os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - our own command line again
         sys.exit(exit_code)
+
+
+def _supervisor(options: WorkerOptions) -> Supervisor:
+    settings = get_settings()
+    embedded.ensure(settings.redis_url, settings.var_dir)  # before the first fork, so that all children hold it
+    engine = get_engine()
+    return Supervisor(engine, options, _services(engine, options))
 
 
 def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
@@ -89,46 +89,46 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
     ]
 
 
-def _worker_options(options: dict[str, Any], grace_seconds: float, lease_seconds: float) -> WorkerOptions:
-    max_rss = options["max_rss"]
+def _worker_options(options: dict[str, Any], settings: Settings) -> WorkerOptions:
+    max_rss, grace, lease = options["max_rss"], options["grace"], options["lease"]
     return WorkerOptions(
-        pools=tuple(dict.fromkeys(options["pool"])),
+        pools=tuple(dict.fromkeys(map(checked_pool, options["pool"]))),
         processes=options["processes"],
         concurrency=options["concurrency"],
         burst=options["burst"],
         max_in_flight=options["max_in_flight"],
         max_jobs=options["max_jobs"],
         max_rss_bytes=None if max_rss is None else max_rss << 20,
-        grace_seconds=grace_seconds if options["grace"] is None else options["grace"],
-        lease_seconds=lease_seconds if options["lease"] is None else options["lease"],
+        grace_seconds=settings.grace_seconds if grace is None else grace,
+        lease_seconds=settings.lease_seconds if lease is None else lease,
         schedules=not options["no_schedules"],
         health_port=options["health_port"],
         reload=options["reload"],
     )
 
 
-def _at_least(least: int) -> Any:
+def _at_least(least: int) -> Callable[[str], int]:
     def whole_number(text: str) -> int:
-        value = int(text)
+        try:
+            value = int(text)
+        except ValueError:
+            raise ArgumentTypeError(f"{text!r} is not a whole number") from None
         if value < least:
-            raise argparse.ArgumentTypeError(f"must be at least {least}, not {value}")
+            raise ArgumentTypeError(f"must be at least {least}, not {value}")
         return value
 
     return whole_number
 
 
-def _seconds(least: float) -> Any:
-    def seconds(text: str) -> float:
-        value = float(text)
-        if not least <= value < float("inf"):
-            raise argparse.ArgumentTypeError(f"must be at least {least:g} seconds, not {text}")
-        return value
-
-    return seconds
+def _lease(text: str) -> float:
+    length = seconds(text)
+    if length < SHORTEST_LEASE:
+        raise ArgumentTypeError(f"must be at least {SHORTEST_LEASE:g} seconds, not {text}")
+    return length
 
 
 def _log_to_stderr(verbosity: int) -> None:
-    """A worker without a logging set-up of its own still says what happens to it."""
+    """A project without logging of its own still hears what happens to its workers."""
     logger = logging.getLogger("jobs")
     if not logger.hasHandlers() and verbosity > 0:
         handler = logging.StreamHandler()
