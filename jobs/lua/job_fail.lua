@@ -43,7 +43,7 @@ local function fail_one(at)
   local outcome, delay, priority, failure = ARGV[at + 4], tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6]), ARGV[at + 7]
   local raw = redis.call('HGET', states, id)
   local record = raw and read_record(raw, '')
-  if not record or record[TOKEN] ~= token or record[STATE] == 'ready' then
+  if not record or record[TOKEN] ~= token then
     return 'lost'
   end
   if record[STATE] ~= 'leased' then

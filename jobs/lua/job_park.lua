@@ -32,7 +32,7 @@ for i = 1, (#ARGV - 1) / 3 do
       redis.call('ZADD', cancelled, now, id)
       count(counters, 'cancelled', type, 1)
     else
-      record[STATE] = 'ready'
+      record[STATE], record[TOKEN] = 'ready', ''
       redis.call('ZADD', parked_of .. type, record[PLACE], id)
       redis.call('HINCRBY', parked, type, 1)
     end

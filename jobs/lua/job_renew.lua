@@ -26,8 +26,6 @@ for i, raw in ipairs(redis.call('HMGET', states, unpack(ids))) do
     reply[1 + i] = record[CANCEL] == 1 and 'cancel' or 'held'
     deadlines[#deadlines + 1] = deadline
     deadlines[#deadlines + 1] = ids[i]
-  elseif record[STATE] == 'ready' then
-    reply[1 + i] = 'lost'
   else
     reply[1 + i] = 'ended'
   end

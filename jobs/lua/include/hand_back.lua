@@ -1,4 +1,5 @@
 -- Puts a leased job back at its old place in the ready line; a job that was asked to stop ends instead. Returns the state.
+-- The token goes: who held it is told that the lease is lost, not that it ended in good order.
 -- Needs: record_fields, pack_record, read_header, count.
 local function hand_back(id, record, now, keys)
   redis.call('ZREM', keys.leased, id)
@@ -9,7 +10,7 @@ local function hand_back(id, record, now, keys)
     local header = read_header(redis.call('HGET', keys.bodies, id))
     count(keys.counters, 'cancelled', header and header[2] or '', 1)
   else
-    record[STATE] = 'ready'
+    record[STATE], record[TOKEN] = 'ready', ''
     redis.call('ZADD', keys.ready, record[PLACE], id)
   end
   redis.call('HSET', keys.states, id, pack_record(record))
