@@ -1,0 +1,55 @@
+"""``--reload``: the host follows the source while somebody works on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.api import enqueue, get_job
+from jobs.core.states import JobState
+from tests.acceptance.hosts import Host, StartHost
+from tests.support.wait import eventually
+
+pytestmark = pytest.mark.acceptance
+
+SOURCE = """
+from jobs import job
+
+@job("reload.answer")
+def answer() -> str:
+    return {answer!r}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    app = tmp_path / "apps" / "reloadable"
+    app.mkdir(parents=True)
+    (app / "__init__.py").touch()
+    (app / "jobs.py").write_text(SOURCE.format(answer="old"))
+    return app / "jobs.py"
+
+
+@pytest.fixture
+def host(start_host: StartHost, source: Path) -> Host:
+    python_path = str(source.parent.parent)
+    return start_host("--reload", SCHEDULER_APPS="reloadable", PYTHONPATH=python_path).consuming()
+
+
+def answer() -> Any:
+    job = enqueue("reload.answer", {}, allow_unknown=True)
+    return eventually(lambda: (found := get_job(job.id)).state == JobState.SUCCEEDED and found, within=15).result
+
+
+def test_a_change_restarts_the_host_in_place_and_a_broken_one_is_waited_out(host: Host, source: Path) -> None:
+    assert answer() == "old"
+
+    source.write_text("this is not Python")
+    eventually(lambda: "not reloaded" in host.log, within=20)
+    assert answer() == "old"
+
+    source.write_text(SOURCE.format(answer="new"))
+    eventually(lambda: answer() == "new", within=30)
+    assert host.process.poll() is None
