@@ -12,6 +12,7 @@ from jobs.conf import Settings
 from jobs.core.clock import Clock
 from jobs.core.job import EARLIEST_MS, LATEST_MS, Enqueued, Job, JobSpec, Route, Unique, moment
 from jobs.core.states import JobState
+from jobs.engine.batches import READ_BATCH, batches
 from jobs.engine.holders import Holders
 from jobs.engine.listing import JobFilter, Page, list_jobs
 from jobs.exceptions import (
@@ -28,16 +29,7 @@ from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
 from jobs.store.topology import Topology
 
-BATCH = 1000
-"""Most jobs of one enqueue call."""
-
-BATCH_BYTES = 2_000_000
-"""Bytes of payloads after which an enqueue call takes no more of them: no script may keep the others waiting."""
-
 LONGEST_DELAY_MS = 100 * 366 * 86_400_000
-
-READ_BATCH = 100
-"""Most jobs read by one call."""
 
 ID_BYTES = 200
 
@@ -93,9 +85,9 @@ class Jobs:
         if route is None or len(all_ids) != len(payloads):
             raise OptionInvalid("One id of ours is needed for each payload.")
         created: list[Enqueued] = []
-        for start, stop in _batches(payloads):
-            batch_ids = all_ids[start:stop]
-            bodies = [header + payload for payload in payloads[start:stop]]
+        for batch in batches(zip(all_ids, payloads, strict=True), lambda pair: len(pair[1])):
+            batch_ids = [job_id for job_id, _ in batch]
+            bodies = [header + payload for _, payload in batch]
             now, due, _ = self._create(spec, route, batch_ids, bodies, check_ids="2" if made_before else "")
             state, run_at = _first_state(now, due), moment(due)
             created += [
@@ -259,8 +251,7 @@ class Jobs:
         wanted = list(job_ids)
         found: dict[str, Job | None] = {}
         for route, ids in self._by_route(wanted):
-            for start in range(0, len(ids), READ_BATCH):
-                batch = ids[start : start + READ_BATCH]
+            for batch in batches(ids, limit=READ_BATCH):
                 found.update(zip(batch, self._read(route, batch), strict=True))
         return [found.get(job_id) for job_id in wanted]
 
@@ -364,8 +355,7 @@ class Jobs:
     def _decide_many(self, script: str, job_ids: list[str], **arguments: Any) -> dict[str, SchedulerError | None]:
         outcome: dict[str, SchedulerError | None] = {job_id: _not_found(job_id) for job_id in job_ids}
         for route, ids in self._by_route(job_ids):
-            for start in range(0, len(ids), READ_BATCH):
-                batch = ids[start : start + READ_BATCH]
+            for batch in batches(ids, limit=READ_BATCH):
                 answers = self._store.run(script, self._keys(route), batch, resend=False, **arguments)
                 for job_id, answer in zip(batch, answers, strict=True):
                     outcome[job_id] = _problem(job_id, answer.decode())
@@ -417,17 +407,6 @@ def _rounds() -> Iterator[int]:
         if time.monotonic() > deadline:
             return
         time.sleep(random.uniform(0, min(0.002 * number, 0.05)))
-
-
-def _batches(payloads: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Start and stop of the calls in which these are sent."""
-    start, size = 0, 0
-    for position, payload in enumerate(payloads):
-        if position - start == BATCH or (position > start and size + len(payload) > BATCH_BYTES):
-            yield start, position
-            start, size = position, 0
-        size += len(payload)
-    yield start, len(payloads)
 
 
 def _refuse_times(spec: JobSpec) -> None:

@@ -14,13 +14,11 @@ import msgspec
 from jobs.conf import Settings
 from jobs.core.clock import Clock
 from jobs.core.job import LeasedJob, Route
+from jobs.engine.batches import BATCH, batches
 from jobs.engine.holders import Holders
 from jobs.store import codec
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
-
-BATCH = 1000
-"""Most items of one call: Lua cannot unpack more than about 8,000 values."""
 
 FAIL_BATCH = 250
 """A failure writes its own history, one job after the other: a thousand would hold the server for too long."""
@@ -131,13 +129,13 @@ class Leases:
 
     def start(self, route: Route, marks: Iterable[tuple[str, str, int]]) -> None:
         """Marks jobs (id, token, server ms) as really started: only such a job is charged for its worker's death."""
-        for batch in _batches(marks):
+        for batch in batches(marks):
             self._run("job_start", route, [value for mark in batch for value in mark])
 
     def renew(self, route: Route, leases: Iterable[Lease], lease_ms: int) -> RenewReply:
         """Gives each lease that is still held another ``lease_ms`` from now."""
         now, lost, ended, cancelled = 0, [], [], []
-        for batch in _batches(leases):
+        for batch in batches(leases):
             now, *answers = self._run("job_renew", route, _flat(batch), given_now=self._now(), lease_ms=lease_ms)
             for (job_id, _), answer in zip(batch, answers, strict=True):
                 if answer == b"lost":
@@ -151,7 +149,7 @@ class Leases:
     def complete(self, route: Route, completions: Sequence[Completion]) -> list[str]:
         """For each "ok", "cancelled" (it was asked to stop; the result is dropped) or "lost"."""
         answers: list[str] = []
-        for batch in _batches(completions):
+        for batch in batches(completions, lambda completion: len(completion.result or b"")):
             items: list[Any] = []
             for job_id, token, type_name, started_at, result, ttl_ms in batch:
                 items += (job_id, token, type_name, started_at, result or b"", "" if ttl_ms is None else ttl_ms)
@@ -161,7 +159,7 @@ class Leases:
     def fail(self, route: Route, failures: Sequence[Failure]) -> list[str]:
         """For each the state that the job is in now, or "lost"."""
         answers: list[str] = []
-        for batch in _batches(failures, FAIL_BATCH):
+        for batch in batches(failures, limit=FAIL_BATCH):
             items = [b"" if value is None else value for failure in batch for value in failure]
             answers += self._answers("job_fail", route, items, attempts_kept=self._settings.attempts_kept)
         return answers
@@ -170,7 +168,7 @@ class Leases:
         """Hands jobs back at their old place; ``charged``: the attempt had begun and counts. State or "lost" for
         each."""
         answers: list[str] = []
-        for batch in _batches(leases):
+        for batch in batches(leases):
             answers += self._answers(
                 "job_release",
                 route,
@@ -184,7 +182,7 @@ class Leases:
         """The worker died while it ran these (id, token, started at in server ms): one crash each. State or "lost"."""
         failure = msgspec.json.encode({"type": "WorkerCrashed", "message": reason, "traceback": ""})
         answers: list[str] = []
-        for batch in _batches(marks, 100):
+        for batch in batches(marks, limit=100):
             answers += self._answers(
                 "job_crash",
                 route,
@@ -221,7 +219,7 @@ class Leases:
     def park(self, route: Route, leases: Iterable[tuple[str, str, str]]) -> list[str]:
         """Sets jobs (id, token, type) aside that this worker may not run. State or "lost" for each."""
         answers: list[str] = []
-        for batch in _batches(leases):
+        for batch in batches(leases):
             answers += self._answers("job_park", route, [value for lease in batch for value in lease])
         return answers
 
@@ -315,11 +313,6 @@ class _PruneKeys:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._partition, name)
-
-
-def _batches(items: Iterable[Any], size: int = BATCH) -> Iterable[list[Any]]:
-    everything = list(items)
-    return (everything[start : start + size] for start in range(0, len(everything), size))
 
 
 def _flat(leases: Iterable[Lease]) -> list[str]:

@@ -16,6 +16,7 @@ import msgspec
 
 from jobs.core.job import Job, Route
 from jobs.core.states import TERMINAL, JobState
+from jobs.engine.batches import READ_BATCH, batches
 from jobs.exceptions import OptionInvalid
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
@@ -187,8 +188,7 @@ def _read_all(read: Reader, chunk: Sequence[Member]) -> list[Job | None]:
         by_route.setdefault(route, []).append(job_id)
     found: dict[str, Job | None] = {}
     for route, ids in by_route.items():
-        for start in range(0, len(ids), 100):
-            batch = ids[start : start + 100]
+        for batch in batches(ids, limit=READ_BATCH):
             found.update(zip(batch, read(route, batch), strict=True))
     return [found[job_id] for _, job_id, _ in chunk]
 

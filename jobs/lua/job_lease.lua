@@ -69,7 +69,8 @@ promote_due(scheduled, ready, states, sequence, now, PROMOTE_LIMIT)
 promote_due(retry_wait, ready, states, sequence, now, PROMOTE_LIMIT)
 
 local pause = redis.call('HMGET', control, 'paused', 'paused_until')
-if pause[1] and (not pause[2] or pause[2] == '' or now < tonumber(pause[2])) then
+local ends_at = tonumber(pause[2] or nil)
+if pause[1] and not (ends_at and now >= ends_at) then
   return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0 }
 end
 
@@ -116,7 +117,13 @@ end
 
 redis.call('ZCARD', leased) -- a key of the wrong type fails here, before anything is written
 while seen < limit and bytes < ENOUGH_BYTES do
-  local line = redis.call('ZRANGE', ready, seen, seen + math.min(STEP, limit - seen) - 1, 'WITHSCORES')
+  local head = redis.call('ZRANGE', ready, seen, seen)[1]
+  if not head then
+    break
+  end
+  -- Jobs that follow each other are mostly alike: of large ones fewer are read at a time.
+  local step = math.ceil(math.min(STEP, limit - seen, ENOUGH_BYTES / (redis.call('HSTRLEN', bodies, head) + 1)))
+  local line = redis.call('ZRANGE', ready, seen, seen + step - 1, 'WITHSCORES')
   if not line[1] then
     break
   end
