@@ -121,6 +121,10 @@ def add_ids(parser: Parser, *, many: bool = True, optional: bool = False) -> Non
     parser.add_argument("ids", metavar="ID", nargs=nargs, help="id of a job")
 
 
+def add_reveal(parser: Parser) -> None:
+    parser.add_argument("--reveal", action="store_true", help="also the arguments that the job type redacts")
+
+
 def add_filters(parser: Parser, *, states: bool = True) -> None:
     group = parser.add_argument_group("filters")
     if states:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from jobs import api
 from jobs.api import ErrorGroup, Page, Pool, Worker
 from jobs.core.job import Attempt, Job, moment
 from jobs.core.states import JobState
@@ -127,10 +128,15 @@ WORKERS: tuple[Column[Worker], ...] = (
 )
 
 
+def job_dict(job: Job, *, reveal: bool = False) -> dict[str, Any]:
+    """The JSON of a job. Arguments that its type redacts are masked unless ``reveal``."""
+    return job.as_dict() if reveal else job.as_dict() | {"payload": api.shown_payload(job)}
+
+
 def show_page(output: Output, page: Page, columns: Sequence[Column[Job]], *, empty: str) -> None:
     """One page of jobs and how to get the next."""
     if output.as_json:
-        output.document({"items": [job.as_dict() for job in page.items], "next_cursor": page.next_cursor})
+        output.document({"items": [job_dict(job) for job in page.items], "next_cursor": page.next_cursor})
         return
     if not page.items:
         output.hint(empty)
@@ -140,8 +146,12 @@ def show_page(output: Output, page: Page, columns: Sequence[Column[Job]], *, emp
         output.hint(f"There are more: --cursor {page.next_cursor}")
 
 
-def show_job(output: Output, job: Job) -> None:
+def show_job(output: Output, job: Job, *, reveal: bool = False) -> None:
     """All that is known of one job."""
+    document = job_dict(job, reveal=reveal)
+    if output.as_json:
+        output.document(document)
+        return
     output.facts(
         [
             ("id", job.id),
@@ -172,7 +182,7 @@ def show_job(output: Output, job: Job) -> None:
         ]
     )
     output.heading("Payload")
-    output.text("corrupt: what is stored cannot be read" if job.payload is None else _pretty(job.payload))
+    output.text("corrupt: what is stored cannot be read" if job.payload is None else _pretty(document["payload"]))
     if job.result is not None:
         output.heading("Result")
         output.text(_pretty(job.result))

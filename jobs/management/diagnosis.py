@@ -28,7 +28,7 @@ from jobs.api import Pool, Worker
 from jobs.checks import TAG, server_problems
 from jobs.conf import get_settings
 from jobs.core.job import iso, moment
-from jobs.exceptions import OutcomeUnknown, SchedulerError
+from jobs.exceptions import SchedulerError
 from jobs.management.durations import spoken
 
 ALLOWED_SECONDS = 9.0
@@ -145,14 +145,7 @@ def check_store() -> Iterator[Finding]:
     try:
         server = _ask_server()
     except SchedulerError as error:
-        silent = isinstance(error, OutcomeUnknown)
-        yield Finding(
-            "store",
-            "failed",
-            "The server accepts connections and does not answer." if silent else str(error),
-            "SCHEDULER_REDIS_URL",
-            "See whether it is stopped, swapping, or busy with one long command." if silent else error.fix,
-        )
+        yield Finding("store", "failed", str(error), "SCHEDULER_REDIS_URL", error.fix)
         for name in ("server version", "persistence", "memory", "clock", "workers"):
             yield Finding(name, "skipped", "The store does not answer.")
         return

@@ -16,7 +16,7 @@ from jobs import api
 from jobs.api import BulkProgress, JobFilter, Page
 from jobs.core.job import Job
 from jobs.exceptions import SchedulerError
-from jobs.management.columns import DEAD, state_word
+from jobs.management.columns import DEAD, job_dict, state_word
 from jobs.management.errors import CommandFailed, Exit, error_dict, exit_for, sentence, usage
 from jobs.management.output import Output
 
@@ -104,7 +104,7 @@ def act_on(output: Output, ids: Iterable[str], verb: Callable[[str], Job], doing
 
     def act(id: str) -> dict[str, Any]:
         jobs[id] = verb(id)
-        return jobs[id].as_dict()
+        return job_dict(jobs[id])
 
     outcome = for_each(output, ids, act, doing=doing)
     report(output, ids, outcome, lambda id, _: output.row(id, state_word(jobs[id])))
@@ -140,7 +140,7 @@ def dry_run(output: Output, filter: JobFilter, verb: str) -> None:
     count = _count(output, filter)
     sample = api.list_jobs(filter, limit=SAMPLE).items if count else []
     if output.as_json:
-        output.document({"dry_run": True, "count": count, "sample": [job.as_dict() for job in sample]})
+        output.document({"dry_run": True, "count": count, "sample": [job_dict(job) for job in sample]})
         return
     output.line(f"Would {verb} {_jobs(count)}{': the newest are' if count > len(sample) else '.'}")
     if sample:

@@ -9,7 +9,7 @@ from jobs import api
 from jobs.core.job import Job
 from jobs.core.states import JobState
 from jobs.exceptions import JobTimeout
-from jobs.management.columns import show_job, state_word
+from jobs.management.columns import job_dict, show_job, state_word
 from jobs.management.errors import CommandFailed, Exit
 from jobs.management.output import Output
 
@@ -28,7 +28,7 @@ def wait_for(output: Output, id: str, limit: float | None, *, extra: dict[str, A
             f"Interrupted: job {id} goes on", exit=Exit.INTERRUPTED, code="interrupted", fix=_again(id)
         ) from None
     if output.as_json:
-        output.document(job.as_dict() | (extra or {}))
+        output.document(job_dict(job) | (extra or {}))
     else:
         show_job(output, job)
     if not in_time:

@@ -28,6 +28,11 @@ def greet(name: str = "Ana", *, times: int = 1) -> str:
     return f"Hello {name}! " * times
 
 
+@job("commands.login", redact=("password",))
+def login(user: str, password: str) -> None:
+    """A type with an argument that nobody should see."""
+
+
 class Result(NamedTuple):
     """How a command ended and what it wrote."""
 

@@ -89,6 +89,26 @@ def test_one_job_is_an_object_and_several_are_items(cli):
     }
 
 
+@pytest.mark.parametrize("command", [("jobs", "list", "--json"), ("jobs", "show"), ("jobs", "show", "--json")])
+def test_what_a_type_redacts_is_masked(cli, command):
+    id = api.enqueue("commands.login", {"user": "ana", "password": "s3cret"}).id
+
+    result = cli(*command, *([id] if "show" in command else []))
+
+    assert "ana" in result.out
+    assert "s3cret" not in result.out
+
+
+def test_what_a_type_redacts_can_be_revealed(cli, bury):
+    id = api.enqueue("commands.login", {"user": "ana", "password": "s3cret"}).id
+
+    assert cli("jobs", "show", id, "--reveal", "--json").json["payload"]["password"] == "s3cret"
+    assert "s3cret" in cli("jobs", "show", id, "--reveal").out
+    bury(id)
+    assert "s3cret" not in cli("dlq", "show", id).out
+    assert "s3cret" in cli("dlq", "show", id, "--reveal").out
+
+
 def test_the_text_of_a_job_tells_what_went_wrong(cli, dead):
     id = dead("smtp said no")
 

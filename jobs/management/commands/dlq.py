@@ -17,6 +17,7 @@ from jobs.management.arguments import (
     add_ids,
     add_page,
     add_payload,
+    add_reveal,
     is_filtered,
     job_filter,
     payload_from,
@@ -57,6 +58,7 @@ class Command(VerbCommand):
             "show", self.show, help="Show a dead job with its last error.", examples="manage.py dlq show ID"
         )
         add_ids(showing, many=False)
+        add_reveal(showing)
         groups = verbs.add(
             "groups",
             self.groups,
@@ -106,12 +108,9 @@ class Command(VerbCommand):
         page = whole_page(output, job_filter(options, states=DEAD_ONLY), cursor=cursor, limit=limit)
         show_page(output, page, DEAD, empty="No dead job matches." if is_filtered(options) else "No job is dead.")
 
-    def show(self, output: Output, *, ids: str, **_options: Any) -> None:
+    def show(self, output: Output, *, ids: str, reveal: bool, **_options: Any) -> None:
         job = dead(ids)
-        if output.as_json:
-            output.document(job.as_dict())
-            return
-        show_job(output, job)
+        show_job(output, job, reveal=reveal)
         output.hint(f"\nResubmit it: manage.py dlq resubmit {job.id}")
 
     def groups(self, output: Output, **options: Any) -> None:

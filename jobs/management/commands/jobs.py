@@ -7,9 +7,9 @@ from typing import Any
 from jobs import api
 from jobs.core.job import Job
 from jobs.management import durations
-from jobs.management.arguments import Verbs, add_filters, add_ids, add_page, job_filter
+from jobs.management.arguments import Verbs, add_filters, add_ids, add_page, add_reveal, job_filter
 from jobs.management.base import VerbCommand
-from jobs.management.columns import JOBS, show_job, show_page
+from jobs.management.columns import JOBS, job_dict, show_job, show_page
 from jobs.management.output import Output
 from jobs.management.selection import act_on, for_each, remove, report, whole_page
 from jobs.management.waiting import ended_badly, wait_for
@@ -36,17 +36,17 @@ class Command(VerbCommand):
         )
         add_filters(listing)
         add_page(listing)
-        add_ids(
-            verbs.add(
-                "show",
-                self.show,
-                help="Show everything about a job: payload, attempts, error, result.",
-                examples="""
-                    manage.py jobs show ID
-                    manage.py jobs show ID --json | jq .error.message
-                """,
-            )
+        showing = verbs.add(
+            "show",
+            self.show,
+            help="Show everything about a job: payload, attempts, error, result.",
+            examples="""
+                manage.py jobs show ID
+                manage.py jobs show ID --json | jq .error.message
+            """,
         )
+        add_ids(showing)
+        add_reveal(showing)
         add_ids(
             verbs.add(
                 "cancel",
@@ -95,15 +95,15 @@ class Command(VerbCommand):
         page = whole_page(output, job_filter(options), cursor=cursor, limit=limit)
         show_page(output, page, JOBS, empty="No job matches.")
 
-    def show(self, output: Output, *, ids: list[str], **_options: Any) -> None:
+    def show(self, output: Output, *, ids: list[str], reveal: bool, **_options: Any) -> None:
         found: dict[str, Job] = {}
 
         def read(id: str) -> dict[str, Any]:
             found[id] = api.get_job(id)
-            return found[id].as_dict()
+            return job_dict(found[id], reveal=reveal)
 
         outcome = for_each(output, ids, read, doing="read")
-        report(output, ids, outcome, lambda id, _: show_job(output, found[id]))
+        report(output, ids, outcome, lambda id, _: show_job(output, found[id], reveal=reveal))
 
     def cancel(self, output: Output, *, ids: list[str], **_options: Any) -> None:
         act_on(output, ids, api.cancel, "cancel")
