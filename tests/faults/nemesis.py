@@ -111,7 +111,7 @@ def harm(stage: Stage, timetable: dict[str, Every], *, while_: Callable[[], bool
     In the caller's thread on purpose: the kernel ties a server's life to the thread that started it.
     """
     began = time.monotonic()
-    next_at = {name: began + every.seconds for name, every in timetable.items()}
+    next_at = {name: began + every.seconds if every.at_most else math.inf for name, every in timetable.items()}
     done: Counter[str] = Counter()
     while while_():
         if time.monotonic() > began + within:

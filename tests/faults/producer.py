@@ -71,6 +71,11 @@ class Producer:
     def nothing(self, count: int) -> None:
         self.many(self.jobs.nothing, count)
 
+    def singly(self, count: int) -> None:
+        """A call for each job, so that each has an answer to lose."""
+        for _ in range(count):
+            self.many(self.jobs.nothing, 1)
+
     def work(self, count: int) -> None:
         self.many(self.jobs.work, count, seconds=0.02)
 
@@ -154,6 +159,7 @@ def _phase(error: Exception) -> Any:
 MIXES: dict[str, Callable[[Producer, int], None]] = {
     "everything": Producer.everything,
     "nothing": Producer.nothing,
+    "singly": Producer.singly,
     "slow": Producer.slow,
     "work": Producer.work,
 }

@@ -121,6 +121,18 @@ def poison(folder: Path, profile: Profile) -> Report:
         return report
 
 
+def unknown_type(folder: Path, profile: Profile) -> Report:
+    """No worker knows the type: its jobs are parked, nothing is charged, and they run when one arrives that does."""
+    with stage(folder) as run:
+        run.start_host()
+        run.enqueue("fault.stranger", [{"key": f"stranger:{number}"} for number in range(20)])
+        run.enqueue("fault.nothing", [{"key": f"familiar:{number}"} for number in range(50)])
+        run.wait_until(lambda: run.counts()["succeeded"] >= 50, "the known jobs did not end")
+        run.start_host(FAULTS_KNOWS_STRANGERS="1")
+        run.wait_until_drained()
+        return run.judge(Expectations(slots={POOL: SLOTS}))
+
+
 def herd(folder: Path, profile: Profile) -> Report:
     """Thousands of jobs due in one millisecond, and as many orphaned leases: all run, no script takes long."""
     with stage(folder, lease_seconds=1.0) as run:
@@ -223,6 +235,19 @@ def bad_weather(folder: Path, profile: Profile) -> Report:
         return run.judge(Expectations(faults=("bad weather", "drop connections"), slots={POOL: SLOTS}))
 
 
+def lost_answers(folder: Path, profile: Profile) -> Report:
+    """One in five answers to a producer is lost after the server has done what was asked: each wish makes one job."""
+    with stage(folder, through_proxy=True) as run:
+        run.start_host(SCHEDULER_REDIS_URL=run.server.url)
+        with run.history.fault("lost answers") as proof:
+            run.proxy.weather = Weather(lose_reply=0.2)
+            run.start_producer(profile.jobs // 5, mix="singly")
+            run.wait_for_producers(within=240)
+            proof.update(run.proxy.taken)
+        run.wait_until_drained()
+        return run.judge(Expectations(faults=("lost answers",), slots={POOL: SLOTS}))
+
+
 def silent_server(folder: Path, profile: Profile) -> Report:
     """The server stands still, connected and silent, for longer than a lease; then it goes on."""
     with stage(folder, lease_seconds=1.0) as run:
@@ -255,9 +280,11 @@ SCENARIOS: dict[str, Scenario] = {
         full_batches,
         held_interpreter,
         poison,
+        unknown_type,
         herd,
         lost_scripts,
         bad_weather,
+        lost_answers,
         silent_server,
         pauses,
     )

@@ -1,8 +1,8 @@
 """Protocol bugs on purpose, to prove that the tests bite.
 
 Each is a small change of the Lua scripts, made in a copy of their folder that the tests switch to by
-``SCHEDULER_LUA_DIR``, or of one Python method. All are mistakes that real queues have made (see the reports that
-``docs/reference/faults.md`` names); each must be caught.
+``SCHEDULER_LUA_DIR``, or of one Python method: in this process, or by ``FAULTS_BUG`` in those of a fault run. All are
+mistakes that real queues have made (see the reports that ``docs/reference/faults.md`` names); each must be caught.
 """
 
 from __future__ import annotations
@@ -204,3 +204,57 @@ def _never(*_: Any) -> bool:
 
 
 PYTHON_BUGS = (PythonBug("a unique key is taken from a live job", "jobs.engine.jobs.Jobs", "holds_unique_key", _never),)
+
+
+@dataclass(frozen=True)
+class ProcessBug:
+    """A mistake in every process of a fault run, and what the checker must find of it in which scenario."""
+
+    scenario: str
+    found_by: frozenset[str]
+    plant: Callable[[], None]
+
+
+def _acknowledge_first() -> None:
+    """Jobs are completed when they are leased; whoever dies before it has run them has lost them."""
+    from jobs.engine.leases import Completion, Leases
+
+    lease = Leases.lease
+
+    def broken(self: Leases, route: Any, **options: Any) -> Any:
+        reply = lease(self, route, **options)
+        self.complete(route, [Completion(job.id, job.token, job.type, job.leased_at) for job in reply.jobs])
+        return reply
+
+    Leases.lease = broken  # type: ignore[method-assign]
+
+
+def _forget_that_it_was_sent() -> None:
+    """An enqueue whose answer was lost is sent again as if it were the first time."""
+    from jobs.store.connection import Store
+
+    run = Store.run
+
+    def broken(self: Store, *arguments: Any, when_resent: Any = None, **options: Any) -> Any:
+        return run(self, *arguments, **options)
+
+    Store.run = broken  # type: ignore[method-assign]
+
+
+def _drop_strangers() -> None:
+    """A job of a type that is not registered here is taken off the list as done."""
+    from jobs.engine.leases import Completion, Leases
+
+    def broken(self: Leases, route: Any, leases: Any) -> list[str]:
+        return self.complete(route, [Completion(job_id, token, type_name, 0) for job_id, token, type_name in leases])
+
+    Leases.park = broken  # type: ignore[method-assign]
+
+
+PROCESS_BUGS = {
+    "jobs are acknowledged before they run": ProcessBug("kills", frozenset({"K18"}), _acknowledge_first),
+    "an enqueue that is sent again creates again": ProcessBug(
+        "lost_answers", frozenset({"K3", "K16"}), _forget_that_it_was_sent
+    ),
+    "unknown types are taken for done": ProcessBug("unknown_type", frozenset({"K18"}), _drop_strangers),
+}

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from jobs.engine import Engine
 from jobs.exceptions import SchedulerError
 from jobs.store.connection import Store
 from tests.faults import history
-from tests.faults.checker import Expectations, FinalJob, Report, Violation, check
+from tests.faults.checker import TERMINAL, Expectations, FinalJob, Report, Violation, check
 from tests.faults.hosts import WorkerHost
 from tests.faults.proxy import Proxy
 from tests.faults.server import fault_server
@@ -47,7 +48,6 @@ class Stage:
         self.histories = folder / "history"
         self.hosts: list[WorkerHost] = []
         self.producers: list[subprocess.Popen[bytes]] = []
-        self.environment: dict[str, str] = {}
         self._names = 0
 
     def __enter__(self) -> Stage:
@@ -77,7 +77,7 @@ class Stage:
 
     # --- who acts -----------------------------------------------------------------------------------------------
 
-    def start_host(self, *, processes: int = 1, slots: int = SLOTS, direct: bool = False) -> WorkerHost:
+    def start_host(self, *, processes: int = 1, slots: int = SLOTS, **environment: str) -> WorkerHost:
         """Starts a worker host; it may need a second or two until it leases."""
         self._names += 1
         name = f"host-{self._names}"
@@ -87,7 +87,7 @@ class Stage:
                 *("--pool", POOL, "--processes", str(processes), "--concurrency", str(slots)),
                 *("--lease", str(self.lease_seconds), "--grace", "5", "--no-schedules"),
             ],
-            self._environment(name, direct=direct),
+            self._environment(name) | environment,
             self.folder / f"{name}.log",
         )
         self.hosts.append(host)
@@ -156,7 +156,6 @@ class Stage:
             "SCHEDULER_VAR_DIR": str(self.folder / "var"),
             "FAULTS_HISTORY": str(self.histories),
             "FAULTS_PROC": name,
-            **self.environment,
         }
 
     def server_cpu_seconds(self) -> float:
@@ -184,13 +183,20 @@ class Stage:
                     return
             time.sleep(0.1)
 
+    def wait_until(self, condition: Callable[[], bool], otherwise: str, within: float = 60) -> None:
+        deadline = time.monotonic() + within
+        while not condition():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{otherwise} within {within:g} s; see {self.folder}")
+            time.sleep(0.1)
+
     def wait_for_claims(self, within: float = 30) -> None:
         """Until some worker has leased something."""
-        deadline = time.monotonic() + within
-        while not any(event.event == "run" for event in history.read(self.histories)):
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"no worker leased anything within {within} s; see {self.folder}")
-            time.sleep(0.1)
+        self.wait_until(
+            lambda: any(event.event == "run" for event in history.read(self.histories)),
+            "no worker leased anything",
+            within,
+        )
 
     # --- the judgement --------------------------------------------------------------------------------------------
 
@@ -202,6 +208,7 @@ class Stage:
         final = self._read_by_api(structure)
         report = check(history.read(self.histories), final, expected)
         report.violations += [Violation("K16", "structure", problem) for problem in structure.problems]
+        report.violations += [Violation("K16", "counters", problem) for problem in _miscounted(structure)]
         states = {job.id: job.state for job in structure.jobs.values()}
         self._compare(report, "API", states, {job.id: job.state for job in final.values()})
         if every_way:
@@ -254,6 +261,18 @@ class Stage:
             report.violations.append(
                 Violation("K16", job, f"raw keys say {raw.get(job)}, the {way} says {seen.get(job)}")
             )
+
+
+def _miscounted(structure: Structure) -> Iterator[str]:
+    """Totals that are not what is there. Runs resubmit, discard and prune nothing, so each job was counted once."""
+    there = Counter(f"enqueued:{job.body.type}" for job in structure.jobs.values() if job.body)
+    there += Counter(
+        f"{job.state}:{job.body.type}" for job in structure.jobs.values() if job.body and job.state in TERMINAL
+    )
+    for name in sorted(there | structure.counters):
+        counted = structure.counters.get(name, 0)
+        if name.partition(":")[0] in {"enqueued", *TERMINAL} and counted != there[name]:
+            yield f"{name} was counted {counted} times, there are {there[name]}"
 
 
 def _final(job: Job) -> FinalJob:

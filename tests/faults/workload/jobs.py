@@ -51,6 +51,14 @@ def doomed(key: str, *, ctx: Context) -> str:
         raise Dead("as asked")
 
 
+if "FAULTS_KNOWS_STRANGERS" in os.environ:  # a newer version of the code, which some hosts run already
+
+    @job("fault.stranger", pool=POOL)
+    def stranger(key: str, *, ctx: Context) -> str:
+        with running(ctx, key):
+            return key
+
+
 @job("fault.poison", pool=POOL, max_crashes=3)
 def poison(key: str, *, ctx: Context) -> str:
     """Kills the process that runs it, each time."""

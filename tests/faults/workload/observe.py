@@ -15,6 +15,7 @@ from typing import Any
 from jobs.core.context import Context
 from jobs.engine.leases import Leases
 from jobs.exceptions import SchedulerError
+from tests.faults import seeded_bugs
 from tests.faults.history import History
 
 Facts = dict[str, Any]
@@ -34,6 +35,8 @@ def install() -> None:
     """Wraps the verbs. Each wrapper says what was asked before the call, and what was answered after it."""
     if "FAULTS_HISTORY" not in os.environ:
         return
+    if bug := os.environ.get("FAULTS_BUG"):
+        seeded_bugs.PROCESS_BUGS[bug].plant()
     for name, describe in (
         ("lease", _lease),
         ("renew", _renew),
