@@ -15,9 +15,13 @@ from jobs.engine.series import Series
 from jobs.engine.workers import Workers
 from jobs.exceptions import SchedulerError
 from jobs.store import codec
+from jobs.store.codec import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, SettingKeys, partition_keys
 from jobs.store.topology import Topology, checked_pool
+
+PLACES = 2**44
+"""Places of one priority in the ready line; see lua/include/ready_place.lua."""
 
 COUNTED = ("ready", "scheduled", "retry_wait", "leased", "dead", "blocked", "succeeded", "cancelled", "skipped")
 
@@ -190,34 +194,57 @@ class Pools:
                 pipeline.hgetall(keys.parked)
                 pipeline.hmget(keys.control, "paused", "paused_until")
                 pipeline.zrange(keys.ready, 0, 0)
+                pipeline.zrange(keys.ready, -1, -1, withscores=True)
             return list(pipeline.execute())
 
         replies = self._store.read(send)
-        width = len(COUNTED) + 3
-        facts = []
-        heads: list[tuple[Route, bytes] | None] = []
-        for position, route in enumerate(routes):
-            *counts, parked, control, head = replies[position * width : (position + 1) * width]
+        width = len(COUNTED) + 4
+        facts, ends = [], []
+        for position in range(len(routes)):
+            *counts, parked, control, first, last = replies[position * width : (position + 1) * width]
             facts.append(_PartitionFacts(dict(zip(COUNTED, counts, strict=True)), parked, control))
-            heads.append((route, head[0]) if head else None)
-        for part, ready_at in zip(facts, self._ready_since(heads), strict=True):
+            ends.append((first[0], last[0][1]) if first and last else None)
+        for part, ready_at in zip(facts, self._oldest_ready(routes, ends), strict=True):
             part.oldest_ready_at = ready_at
         return facts
 
-    def _ready_since(self, heads: Sequence[tuple[Route, bytes] | None]) -> list[int]:
-        """Since when the first of each line is ready, server ms; 0 where there is none."""
+    def _oldest_ready(self, routes: Sequence[Route], ends: Sequence[tuple[bytes, float] | None]) -> list[int]:
+        """Since when the longest waiting job of each line is ready, server ms; 0 where there is none.
 
-        def send(client: Any) -> list[Any]:
+        Within a priority the first waits longest. Looked at are the first of all and the first of the lowest priority,
+        which is the one that may starve.
+        """
+        lines = [
+            (partition_keys(self._store.namespace, route), *end)
+            for route, end in zip(routes, ends, strict=True)
+            if end is not None
+        ]
+        if not lines:
+            return [0] * len(routes)
+
+        def find_lowest(client: Any) -> list[Any]:
             pipeline = client.pipeline(transaction=False)
-            for head in heads:
-                if head is not None:
-                    keys = partition_keys(self._store.namespace, head[0])
-                    pipeline.hget(keys.states, head[1])
-                    pipeline.hget(keys.bodies, head[1])
+            for keys, _, last_place in lines:
+                pipeline.zrangebyscore(keys.ready, last_place - last_place % PLACES, "+inf", start=0, num=1)
             return list(pipeline.execute())
 
-        replies = iter(self._store.read(send) if any(heads) else [])
-        return [codec.ready_since(next(replies), next(replies)) if head is not None else 0 for head in heads]
+        pairs = [
+            (keys, job_id)
+            for (keys, first, _), lowest in zip(lines, self._store.read(find_lowest), strict=True)
+            for job_id in (first, lowest[0] if lowest else first)
+        ]
+
+        def read_both(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            for keys, job_id in pairs:
+                pipeline.hget(keys.states, job_id)
+                pipeline.hget(keys.bodies, job_id)
+            return list(pipeline.execute())
+
+        replies = iter(self._store.read(read_both))
+        since = [codec.ready_since(next(replies), next(replies)) for _ in pairs]
+        oldest = iter([min(filter(None, since[at : at + 2]), default=0) for at in range(0, len(since), 2)])
+        return [0 if end is None else next(oldest) for end in ends]
 
     def _stored_settings(self) -> dict[str, PoolSettings]:
         raw: Any = self._store.read(lambda client: client.hgetall(self._keys.pools))
@@ -246,9 +273,9 @@ class _PartitionFacts:
 
     def __init__(self, counts: dict[str, int], parked: dict[bytes, bytes], control: list[bytes | None]) -> None:
         self.counts = counts
-        self.parked = sum(int(count) for count in parked.values())
+        self.parked = sum(whole_number(count) or 0 for count in parked.values())
         self.oldest_ready_at = 0
-        self._paused_until = int(control[1]) if control[1] else None
+        self._paused_until = whole_number(control[1])
         try:
             self.pause = _decode_pause(control[0]) if control[0] else None
         except msgspec.MsgspecError:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs.core.job import Route, iso, moment
+from jobs.store.codec import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import partition_keys
 
@@ -36,7 +37,7 @@ class Series:
 
         replies = self._store.read(send) if routes else []
         return {
-            route: sum(int(value or 0) for value in values) / seconds
+            route: sum(whole_number(value) or 0 for value in values) / seconds
             for route, values in zip(routes, replies, strict=True)
         }
 
@@ -49,7 +50,7 @@ class Series:
             for field, value in raw.items():
                 bucket, _, counter = field.decode().partition(":")
                 if bucket.isdigit() and counter in COUNTERS:
-                    sums[int(bucket)][counter] += int(value)
+                    sums[int(bucket)][counter] += whole_number(value) or 0
         newest = max(sums, default=0)
         oldest = newest - minutes * 60 // BUCKET_SECONDS
         return [

@@ -14,6 +14,7 @@ from jobs.core.states import JobState
 from jobs.engine.pools import Pool, Pools
 from jobs.engine.series import Series
 from jobs.engine.workers import Workers
+from jobs.store.codec import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import partition_keys
 from jobs.store.topology import Topology
@@ -85,5 +86,5 @@ class Stats:
         for raw in self._store.read(send) if routes else []:
             for field, value in raw.items():
                 counter, _, type_name = field.decode().partition(":")
-                found[counter, type_name].append(int(value))
+                found[counter, type_name].append(whole_number(value) or 0)
         return found

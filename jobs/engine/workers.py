@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -15,6 +14,9 @@ from jobs.store.connection import Store
 from jobs.store.keys import HostKeys
 
 Command = Literal["drain", "stop"]
+
+LEAVING = ("draining", "stopping")
+"""How the state of a worker begins that takes nothing new any more."""
 
 
 class WorkerNotFound(SchedulerError):
@@ -37,6 +39,10 @@ class WorkerInfo(msgspec.Struct, kw_only=True):
     rss: int = 0
     version: str = ""
     current: list[dict[str, Any]] = []  # the jobs it runs: id, type, started_at
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.state.startswith(LEAVING)
 
 
 class Worker(WorkerInfo, kw_only=True):
@@ -78,12 +84,14 @@ class Workers:
         self._keys = HostKeys(store.namespace)
 
     def beat(self, infos: Sequence[WorkerInfo], *, ttl_ms: int) -> dict[str, list[str]]:
-        """Says that these are alive, for ``ttl_ms``; the commands left for each. A command is given once."""
+        """Says that these are alive, for ``ttl_ms``; the commands left for each.
+
+        A command is given again until the worker's state says that it drains or stops.
+        """
         now = self._clock.now_ms()
-        stamp = self._server_now_ms()
         items: list[Any] = []
         for info in infos:
-            items += (info.id, msgspec.msgpack.encode((stamp, info)))
+            items += (info.id, msgspec.msgpack.encode((ttl_ms, info)), "1" if info.is_leaving else "")
         reply = self._store.run("worker_beat", self._keys, items, given_now="" if now is None else now, ttl=ttl_ms)
         return {info.id: [command.decode()] if command else [] for info, command in zip(infos, reply, strict=True)}
 
@@ -118,11 +126,12 @@ class Workers:
         workers = []
         for worker_id, raw in stored.items():
             try:
-                last_seen, info = _decode_info(raw)
+                ttl_ms, info = _decode_info(raw)
             except msgspec.MsgspecError:
                 continue
             facts = {name: getattr(info, name) for name in WorkerInfo.__struct_fields__}
-            workers.append(Worker(**facts, alive=until.get(worker_id, 0) > now, last_seen_ms=last_seen))
+            alive_until = int(until.get(worker_id, 0))
+            workers.append(Worker(**facts, alive=alive_until > now, last_seen_ms=max(0, alive_until - ttl_ms)))
         return sorted(workers, key=lambda worker: (worker.host, not worker.is_host, worker.id))
 
     def get(self, worker_id: str) -> Worker:
@@ -137,7 +146,3 @@ class Workers:
         worker = self.get(worker_id)
         self._store.call(lambda client: client.hset(self._keys.commands, worker_id, command))
         return worker
-
-    def _server_now_ms(self) -> int:
-        now = self._clock.now_ms()
-        return int(time.time() * 1000) if now is None else now

@@ -390,6 +390,14 @@ def _decode_attempts(raw: bytes | None) -> list[Attempt]:
         return []
 
 
+def whole_number(raw: bytes | None) -> int | None:
+    """The number that the bytes spell; None where they spell none."""
+    try:
+        return int(raw) if raw else None
+    except ValueError:
+        return None
+
+
 def ready_since(raw_record: bytes | None, raw_body: bytes | None) -> int:
     """Since when a ready job is ready, server ms; 0 where it cannot be read."""
     try:

@@ -11,8 +11,8 @@ from tests.support.partition import NOW
 HOUR = 3_600_000
 
 
-def beat(store: Store, *ids: str, now: int = NOW) -> Any:
-    items = [value for worker in ids for value in (worker, f"facts of {worker}")]
+def beat(store: Store, *ids: str, now: int = NOW, obeying: str = "") -> Any:
+    items = [value for worker in ids for value in (worker, f"facts of {worker}", "1" if worker == obeying else "")]
     return store.run("worker_beat", HostKeys(store.namespace), items, given_now=now, ttl=30_000)
 
 
@@ -35,11 +35,14 @@ def test_each_worker_is_known_with_its_facts_until_its_time_is_over(store: Store
     )
 
 
-def test_a_command_is_given_once(store: Store) -> None:
+def test_a_command_is_given_until_the_worker_obeys_it(store: Store) -> None:
+    """The reply that carries it may be lost."""
     store.client.hset(HostKeys(store.namespace).commands, "b", "drain")
 
     assert beat(store, "a", "b") == [b"", b"drain"]
-    assert beat(store, "a", "b") == [b"", b""]
+    assert beat(store, "a", "b", obeying="a") == [b"", b"drain"]
+    assert beat(store, "a", "b", obeying="b") == [b"", b""]
+    assert registry(store)[2] == {}
 
 
 def test_workers_that_are_gone_for_an_hour_are_forgotten(store: Store) -> None:

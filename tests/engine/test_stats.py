@@ -1,0 +1,82 @@
+"""Numbers for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.engine import Engine
+from tests.support.clock import ManualClock
+from tests.support.steps import Steps
+
+
+def test_totals_are_kept_for_each_type_with_each_transition(steps: Steps) -> None:
+    for _ in range(5):
+        steps.enqueue(type="mail")
+    steps.enqueue(type="report")
+    done, failed, crashed, buried, stopped = (steps.lease() for _ in range(5))
+    steps.complete(done)
+    steps.fail(failed, "retry", 10_000)
+    steps.crash(crashed)
+    steps.fail(buried, "dead")
+    steps.engine.jobs.cancel(stopped.id)
+    steps.complete(stopped)
+    steps.engine.jobs.resubmit(buried.id)
+
+    assert steps.engine.stats.types() == {
+        "mail": {
+            "enqueued": 5,
+            "succeeded": 1,
+            "failed": 2,
+            "retried": 1,
+            "crashed": 1,
+            "dead": 1,
+            "cancelled": 1,
+            "resubmitted": 1,
+        },
+        "report": {"enqueued": 1},
+    }
+
+
+def test_the_snapshot_sums_over_all_pools(engine: Engine) -> None:
+    Steps(engine, "a").enqueue()
+    Steps(engine, "b").enqueue(delay_ms=5_000)
+    Steps(engine, "b").enqueue()
+
+    snapshot = engine.stats.snapshot()
+
+    assert (snapshot.states["ready"], snapshot.states["scheduled"], snapshot.states["dead"]) == (2, 1, 0)
+    assert [pool.name for pool in snapshot.pools] == ["a", "b"]
+
+
+@pytest.mark.parametrize("change", ["enqueue", "lease", "complete", "pause"])
+def test_the_version_changes_with_each_change_and_only_then(steps: Steps, change: str) -> None:
+    steps.enqueue()
+    job = steps.lease() if change == "complete" else None
+    before = steps.engine.stats.snapshot().version
+    assert steps.engine.stats.snapshot().version == before
+
+    match change:
+        case "enqueue":
+            steps.enqueue()
+        case "lease":
+            steps.lease()
+        case "complete":
+            assert job is not None
+            steps.complete(job)
+        case "pause":
+            steps.engine.pools.pause("default", by="ada")
+
+    assert steps.engine.stats.snapshot().version != before
+
+
+def test_what_a_pool_did_is_kept_in_buckets_of_ten_seconds(steps: Steps, clock: ManualClock) -> None:
+    for _ in range(2):
+        steps.enqueue()
+        clock.advance(2)
+        steps.complete(steps.lease())
+        clock.advance(10)
+
+    history = steps.engine.stats.series("default")
+
+    assert [(bucket["succeeded"], bucket["wait_ms"]) for bucket in history] == [(1, 2_000), (1, 2_000)]
+    assert steps.engine.stats.series("default", minutes=0) == []
