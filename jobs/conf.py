@@ -28,7 +28,7 @@ class Settings:
     namespace: str = "mainspring"
     """Prefix of every key and channel."""
     lease_seconds: float = 10.0
-    """How long a worker holds a job without renewing; it renews at a third of it."""
+    """How long a worker holds a job without renewing. It renews at a third of it, and each second at the latest."""
     hard_timeout_grace: float = 5.0
     """Seconds between a job's time-out and the moment its worker gives it up for good."""
     grace_seconds: float = 25.0
@@ -81,12 +81,8 @@ def problems(raw: object) -> list[Problem]:
                     key, f"SCHEDULER[{key!r}] must be {expected}, not {_shown(value)}.", f"Default: {DEFAULTS[key]!r}."
                 )
             )
-        elif (limit := MINIMUM.get(KEYS[key])) is not None and value < limit:
-            found.append(
-                Problem(
-                    key, f"SCHEDULER[{key!r}] must be at least {limit}, not {value}.", f"Default: {DEFAULTS[key]!r}."
-                )
-            )
+        elif misfit := _out_of_range(key, value):
+            found.append(Problem(key, misfit, f"Default: {DEFAULTS[key]!r}."))
     return found
 
 
@@ -113,16 +109,19 @@ KEYS = {setting.name.upper(): setting.name for setting in fields(Settings)}
 DEFAULTS = {key: getattr(Settings(), name) for key, name in KEYS.items()}
 HINTS = typing.get_type_hints(Settings)
 EXPECTED = {"var_dir": "a path", "pools": "a dict of pool names and whole numbers"}
-MINIMUM: dict[str, float] = {
-    "lease_seconds": 0.1,  # renewal every 33 ms: less would be lost to scheduling noise
-    "hard_timeout_grace": 0,
-    "grace_seconds": 0,
-    "slots": 1,
-    "payload_limit": 2,  # an empty object
-    "result_limit": 64,  # room for the notice that says a result was cut
-    "error_limit": 64,
-    "attempts_kept": 1,
-    "retention_seconds": 0,
+DAY = 86_400.0
+MEGABYTE = 1_048_576
+RANGES: dict[str, tuple[float, float]] = {
+    "lease_seconds": (0.1, DAY),  # renewal every 33 ms: less would be lost to scheduling noise
+    "hard_timeout_grace": (0, DAY),
+    "grace_seconds": (0, DAY),
+    "slots": (1, 1_000),
+    "pools": (0, 1_000),  # of each; 0: no worker runs jobs of this pool
+    "payload_limit": (2, 64 * MEGABYTE),  # 2: an empty object. A batch must stay far below the 512 MB of one request
+    "result_limit": (64, 64 * MEGABYTE),  # 64: room for the notice that a result was cut
+    "error_limit": (64, MEGABYTE),
+    "attempts_kept": (1, 250),  # their number is stored in one byte
+    "retention_seconds": (0, 3_650 * DAY),
 }
 
 
@@ -130,6 +129,19 @@ def _unknown(key: object) -> Problem:
     near = difflib.get_close_matches(str(key).upper(), KEYS, n=1, cutoff=0.5)
     fix = f"Did you mean {near[0]}?" if near else f"Known keys: {', '.join(sorted(KEYS))}."
     return Problem(str(key), f"SCHEDULER has no key {key!r}.", fix)
+
+
+def _out_of_range(key: str, value: Any) -> str | None:
+    """What is wrong with a value of the right type. (NaN is in no range, since it compares as false with both ends.)"""
+    if KEYS[key] not in RANGES:
+        return None
+    low, high = RANGES[KEYS[key]]
+    given = value.items() if isinstance(value, Mapping) else [(None, value)]
+    for name, number in given:
+        if not low <= number <= high:
+            where = f"SCHEDULER[{key!r}]" + (f"[{name!r}]" if name is not None else "")
+            return f"{where} must be from {low:,g} to {high:,g}, not {number}."
+    return None
 
 
 def _fits(value: object, hint: Any) -> bool:

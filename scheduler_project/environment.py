@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -63,16 +64,16 @@ def secret_key(name: str, *, development: bool, var_dir: Path) -> str:
     except FileNotFoundError:
         pass
     key = secrets.token_urlsafe(50)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft.touch(mode=0o600)
-    draft.write_text(key)
+    descriptor, draft = tempfile.mkstemp(dir=path.parent)  # readable by its owner only
+    with os.fdopen(descriptor, "w") as file:
+        file.write(key)
     try:
         os.link(draft, path)  # refuses to overwrite: of two processes that start together, the first one's key stays
     except FileExistsError:
         key = path.read_text()
     finally:
-        draft.unlink()
+        os.unlink(draft)
     return key
 
 

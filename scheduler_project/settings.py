@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import dj_database_url
+import django
 
 from jobs.store import embedded
 from scheduler_project import environment
@@ -144,9 +145,17 @@ USE_TZ = True
 
 SAMPLES_DIR = VAR_DIR / "samples"
 SAMPLES_BASE_URL = environment.text("SAMPLES_BASE_URL", "http://127.0.0.1:8000")
-if DEBUG:
-    EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-    EMAIL_FILE_PATH = SAMPLES_DIR / "mail"
+if DEBUG:  # mails become files
+    if django.VERSION >= (6, 1):
+        MAILERS = {
+            "default": {
+                "BACKEND": "django.core.mail.backends.filebased.EmailBackend",
+                "OPTIONS": {"file_path": SAMPLES_DIR / "mail"},
+            }
+        }
+    else:
+        EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+        EMAIL_FILE_PATH = SAMPLES_DIR / "mail"
 
 # Logs ----------------------------------------------------------------------------------------------------------------
 
