@@ -17,7 +17,8 @@ from jobs.api import BulkProgress, JobFilter, Page
 from jobs.core.job import Job
 from jobs.exceptions import SchedulerError
 from jobs.management.columns import DEAD, job_dict, state_word
-from jobs.management.errors import CommandFailed, Exit, error_dict, exit_for, sentence, usage
+from jobs.management.errors import CommandFailed, Exit, error_dict, exit_for, failure_of, sentence, usage
+from jobs.management.interrupts import finishing_steps
 from jobs.management.output import Output
 
 ASK_FOR_THE_NUMBER_FROM = 1_000
@@ -52,7 +53,7 @@ def for_each(output: Output, ids: Iterable[str], act: Callable[[str], dict[str, 
     """Carries out ``act`` on each id and goes on after a refusal. ``act`` answers what it made of the job, as JSON."""
     ids = list(dict.fromkeys(ids))
     outcome = Outcome()
-    with output.progress(doing, len(ids)) as step:
+    with finishing_steps() as interrupt, output.progress(doing, len(ids)) as step:
         for number, id in enumerate(ids, 1):
             try:
                 outcome.done[id] = act(id)
@@ -64,11 +65,9 @@ def for_each(output: Output, ids: Iterable[str], act: Callable[[str], dict[str, 
                     # The rest would each wait for a server that is not there.
                     outcome.failed.update(dict.fromkeys(ids[number:], error))
                     break
-            except KeyboardInterrupt:
+            if interrupt.requested and number < len(ids):
                 outcome.interrupted = True
-                outcome.failed.update(
-                    dict.fromkeys(ids[number - 1 :], SchedulerError("Interrupted before it was done"))
-                )
+                outcome.failed.update(dict.fromkeys(ids[number:], SchedulerError("Interrupted before its turn")))
                 break
             step(number)
     return outcome
@@ -178,13 +177,15 @@ def work_through(output: Output, steps: Iterable[BulkProgress], *, doing: str, d
     state = BulkProgress(total=0)
     ending: CommandFailed | None = None
     try:
-        with output.progress(doing) as step:
+        with finishing_steps() as interrupt, output.progress(doing) as step:
             for state in steps:
-                step(state.done + state.failed_count, total=state.total)
-    except SchedulerError as error:
-        ending = CommandFailed.of(error)
-    except KeyboardInterrupt:
-        ending = CommandFailed("Interrupted", exit=Exit.INTERRUPTED, code="interrupted")
+                handled = state.done + state.failed_count
+                step(handled, total=state.total)
+                if interrupt.requested and handled < state.total:
+                    ending = failure_of(KeyboardInterrupt())
+                    break
+    except (SchedulerError, KeyboardInterrupt) as error:
+        ending = failure_of(error)
     if ending and not state.total:
         raise ending
     _show_bulk(output, state, did)

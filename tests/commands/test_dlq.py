@@ -1,5 +1,6 @@
 """``dlq``: looking through what died, and making it live again or go for good."""
 
+import signal
 import time
 
 import pytest
@@ -216,12 +217,43 @@ def test_a_bulk_that_breaks_tells_how_far_it_came(cli, monkeypatch):
     assert "2 of 3 jobs done" in result.error["fix"]
 
 
-def test_a_bulk_that_is_interrupted_tells_how_far_it_came(cli, monkeypatch):
-    monkeypatch.setattr(api, "discard_matching", after_one_batch(KeyboardInterrupt()))
+def test_a_bulk_that_is_interrupted_finishes_its_batch_and_tells_how_far_it_came(cli, monkeypatch):
+    def steps(*_args, **_options):
+        yield api.BulkProgress(total=30, done=10)
+        signal.raise_signal(signal.SIGINT)
+        yield api.BulkProgress(total=30, done=20)
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(api, "discard_matching", steps)
 
     result = cli("dlq", "discard", "--all", "--yes", "--json")
 
-    assert (result.code, result.json["done"], result.error["code"]) == (130, 2, "interrupted")
+    assert (result.code, result.json["done"], result.error["code"]) == (130, 20, "interrupted")
+    assert "20 of 30 jobs done" in result.error["fix"]
+
+
+def test_an_interrupt_in_the_last_batch_is_too_late(cli, monkeypatch):
+    def steps(*_args, **_options):
+        signal.raise_signal(signal.SIGINT)
+        yield api.BulkProgress(total=10, done=10)
+
+    monkeypatch.setattr(api, "discard_matching", steps)
+
+    assert cli("dlq", "discard", "--all", "--yes").code == 0
+
+
+def test_a_second_interrupt_stops_at_once(cli, monkeypatch):
+    def steps(*_args, **_options):
+        yield api.BulkProgress(total=30, done=10)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(api, "discard_matching", steps)
+
+    result = cli("dlq", "discard", "--all", "--yes", "--json")
+
+    assert (result.code, result.json["done"]) == (130, 10)
 
 
 class Person:

@@ -1,6 +1,7 @@
 """``enqueue``: every option, every refusal."""
 
 import json
+import signal
 from datetime import timedelta
 
 import pytest
@@ -277,20 +278,20 @@ def test_waiting_for_many_of_which_some_die_exits_1(cli, bury, succeed, monkeypa
     assert "1 dead, 1 succeeded" in result.error["message"]
 
 
-def test_an_interrupt_tells_what_is_enqueued(cli, monkeypatch):
+def test_an_interrupt_finishes_the_batch_and_tells_what_is_enqueued(cli, monkeypatch):
     real, calls = api.enqueue_many, []
 
     def interrupted(*args, **options):
         calls.append(args)
         if len(calls) > 1:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         return real(*args, **options)
 
     monkeypatch.setattr(api, "enqueue_many", interrupted)
 
     result = cli("enqueue", "commands.greet", "--count", "3000", "--json")
 
-    assert (result.code, result.json["count"], result.error["code"]) == (130, 1000, "interrupted")
+    assert (result.code, result.json["count"], result.error["code"]) == (130, 2000, "interrupted")
 
 
 def test_waiting_for_many_counts_how_they_ended(cli):

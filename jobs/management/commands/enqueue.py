@@ -13,7 +13,8 @@ from jobs.exceptions import JobTimeout, SchedulerError
 from jobs.management import durations
 from jobs.management.arguments import Parser, add_payload, pair, payload_from, positive
 from jobs.management.base import SchedulerCommand
-from jobs.management.errors import CommandFailed, Exit, usage
+from jobs.management.errors import CommandFailed, Exit, failure_of, usage
+from jobs.management.interrupts import finishing_steps
 from jobs.management.output import Output
 from jobs.management.waiting import ended_badly, wait_for
 
@@ -123,22 +124,22 @@ def enqueue_many(output: Output, order: Order, count: int) -> None:
 def _in_batches(output: Output, order: Order, count: int) -> tuple[list[str], CommandFailed | None]:
     """The ids of what was enqueued, and why that is not all of it."""
     ids: list[str] = []
-    with output.progress(f"enqueue {order.type}", count) as step:
-        try:
-            while len(ids) < count:
+    failure: CommandFailed | None = None
+    try:
+        with finishing_steps() as interrupt, output.progress(f"enqueue {order.type}", count) as step:
+            while len(ids) < count and not interrupt.requested:
                 batch = [order.payload] * min(BATCH, count - len(ids))
                 ids.extend(handle.id for handle in api.enqueue_many(order.type, batch, **order.using))
                 step(len(ids))
-        except SchedulerError as error:
-            failure = CommandFailed.of(error)
-            if ids:
-                failure.exit = Exit.PARTLY
-                failure.fix = f"{len(ids):,} of {count:,} jobs are enqueued. {failure.fix}"
-            return ids, failure
-        except KeyboardInterrupt:
-            done = f"Interrupted: {len(ids):,} of {count:,} jobs are enqueued"
-            return ids, CommandFailed(done, exit=Exit.INTERRUPTED, code="interrupted")
-    return ids, None
+        if len(ids) < count:
+            failure = failure_of(KeyboardInterrupt())
+    except (SchedulerError, KeyboardInterrupt) as error:
+        failure = failure_of(error)
+    if failure and ids:
+        failure.fix = f"{len(ids):,} of {count:,} jobs are enqueued. {failure.fix}"
+        if failure.exit is not Exit.INTERRUPTED:
+            failure.exit = Exit.PARTLY
+    return ids, failure
 
 
 def _using(options: dict[str, Any]) -> dict[str, Any]:
