@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from jobs.core.job import Route
+from jobs.core.job import LeasedJob, Route
 from jobs.worker.cells import Cells
 
 
@@ -62,15 +60,22 @@ class Batch:
 
 
 class Marks:
-    """What the supervisor has said about single jobs: whose lease is lost, who was asked to stop."""
+    """What the supervisor has said about single leases: which are lost, and whose job was asked to stop.
+
+    A lease is (job id, token): the same job may come back under another token while its old attempt still runs.
+    """
 
     def __init__(self) -> None:
-        self.lost: set[str] = set()
-        self.cancelled: set[str] = set()
+        self.lost: set[tuple[str, str]] = set()
+        self.cancelled: set[tuple[str, str]] = set()
 
-    def forget(self, job_ids: Iterable[object]) -> None:
-        """The attempts are over. Costs nothing while nothing is marked, which is nearly always."""
-        if self.lost or self.cancelled:
-            ended = set(job_ids)
-            self.lost.difference_update(ended)
-            self.cancelled.difference_update(ended)
+    def is_lost(self, lease: LeasedJob) -> bool:
+        return bool(self.lost) and (lease.id, lease.token) in self.lost
+
+    def is_cancelled(self, lease: LeasedJob) -> bool:
+        return bool(self.cancelled) and (lease.id, lease.token) in self.cancelled
+
+    def forget_all(self) -> None:
+        """Nothing is in hand, so nothing is meant any more: marks may come after the end of what they mark."""
+        self.lost.clear()
+        self.cancelled.clear()

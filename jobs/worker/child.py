@@ -99,7 +99,7 @@ class Child:
         self._cells = Cells(cells_fd)
         self._marks = Marks()
         self._loop = asyncio.new_event_loop()
-        self._flusher = Flusher(engine, self._marks, self._on_closed, self._marks.lost.update)
+        self._flusher = Flusher(engine, self._on_closed, self._marks.lost.add)
         self._isolation = Isolation(self._link.send)
         self._retire_reason: str | None = None
         self._leave_by: float | None = None  # set: on the way out; when to hand back what still runs
@@ -178,6 +178,8 @@ class Child:
                 if self._link.closed:
                     os._exit(1)  # no supervisor: nobody renews our leases
                 self._stop_what_must_stop()
+                if not self._source.in_hand:
+                    self._marks.forget_all()
                 self._report()
                 self._go_on_leaving()
         except BaseException:
@@ -188,10 +190,10 @@ class Child:
         match message:
             case AloneEnded(job_id):
                 self._isolation.ended(job_id)
-            case Lost(ids):
-                self._marks.lost.update(ids)
-            case CancelRequested(ids):
-                self._marks.cancelled.update(ids)
+            case Lost(leases):
+                self._marks.lost.update(leases)
+            case CancelRequested(leases):
+                self._marks.cancelled.update(leases)
             case Drain():
                 self._begin_leaving(inf)
             case Stop(grace_seconds):
@@ -202,12 +204,12 @@ class Child:
     def _stop_what_must_stop(self) -> None:
         """Tells handlers why they should stop; asked again until they have, since marks may arrive before the start."""
         for execution in self._running():
-            job_id = execution.lease.id
-            if job_id in self._marks.lost:
+            lease, job_id = execution.lease, execution.lease.id
+            if self._marks.is_lost(lease):
                 execution.stop(LeaseLost(f"The lease of job {job_id} belongs to another worker now."))
             elif execution.batch.is_over(monotonic()):
                 execution.stop(LeaseLost(f"The lease of job {job_id} could not be renewed in time."))
-            elif job_id in self._marks.cancelled:
+            elif self._marks.is_cancelled(lease):
                 execution.stop(JobCancelled(f"Job {job_id} was cancelled."))
 
     def _running(self) -> list[Execution]:
@@ -253,7 +255,7 @@ class Child:
         """Hand back what runs: it has begun and is charged. What its handler still returns is not reported."""
         for execution in self._running():
             lease = execution.lease
-            self._marks.lost.add(lease.id)
+            self._marks.lost.add((lease.id, lease.token))
             execution.stop(LeaseLost("The worker is stopping; the job goes back and will run again."))
             self._flusher.settle(execution.batch, Release(lease.id, lease.token, charged=True))
             self._abandoned += 1

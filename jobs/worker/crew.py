@@ -66,6 +66,7 @@ class Crew:
         self._start_after = 0.0
         self._watch_at = 0.0
         self._kill_at = inf
+        self._farewell: Stop | HandBack | None = None  # said to all, and to those who come later
         self.abandoned = 0
         self.start_trouble: str | None = None
         self.children: list[ChildHandle] = []  # a new list with every change: other threads may walk the old one
@@ -107,14 +108,12 @@ class Crew:
         """The same, but hand back what still runs after ``grace_seconds``."""
         self._wanted = 0
         self._kill_at = monotonic() + grace_seconds + OVERTIME_SECONDS
-        for child in self.children:
-            self._let_go(child, Stop(grace_seconds))
+        self._say_to_all(Stop(grace_seconds))
 
     def hand_back(self) -> None:
         """Hand everything back now."""
         self._kill_at = monotonic() + OVERTIME_SECONDS
-        for child in self.children:
-            self._let_go(child, HandBack())
+        self._say_to_all(HandBack())
 
     def dismiss(self, worker_id: str, message: Drain | Stop) -> None:
         """A person asked this one child to go: it is not replaced."""
@@ -167,6 +166,8 @@ class Crew:
         alone.open_batch(Opened(1, lease.token, lease.route, [lease.id]))
         asker.drop({lease.id})
         alone.send(order)
+        if self._farewell is not None:
+            self._let_go(alone, self._farewell)
 
     def _read_link(self, child: ChildHandle) -> None:
         if child.number not in self._children:
@@ -220,6 +221,11 @@ class Crew:
         if child.errand is not None:
             child.errand.asker.send(AloneEnded(child.errand.job_id))
         self._on_change(child)
+
+    def _say_to_all(self, farewell: Stop | HandBack) -> None:
+        self._farewell = farewell
+        for child in self.children:
+            self._let_go(child, farewell)
 
     def _let_go(self, child: ChildHandle, message: Drain | Stop | HandBack) -> None:
         child.is_leaving = True

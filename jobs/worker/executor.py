@@ -84,10 +84,10 @@ class Executor:
         """The whole attempt. Raises nothing, whatever the handler does short of ending the process."""
         batch, lease, job_type = work
         marks = self._marks
-        if batch.is_over(begun) or lease.id in marks.lost:
+        if batch.is_over(begun) or marks.is_lost(lease):
             return Drop(lease.id)
         started_at = batch.server_ms(begun)
-        if lease.id in marks.cancelled:
+        if marks.is_cancelled(lease):
             return self._ended_by(JobCancelled(), lease, job_type, started_at)
         if lease.crashes and self._isolation is not None:
             return self._isolation.run(slot, work)
@@ -98,7 +98,7 @@ class Executor:
             settlement = self._ended_by(error, lease, job_type, started_at)
         finally:
             slot.cell.leave()
-        return Drop(lease.id) if batch.is_over(monotonic()) or lease.id in marks.lost else settlement
+        return Drop(lease.id) if batch.is_over(monotonic()) or marks.is_lost(lease) else settlement
 
     def _attempt(self, slot: Slot, work: Work, started_at: int) -> Settlement:
         batch, lease, job_type = work
@@ -131,7 +131,7 @@ class Executor:
     def _ended_by(
         self, error: BaseException, lease: LeasedJob, job_type: JobType[..., Any], started_at: int
     ) -> Settlement:
-        if isinstance(error, LeaseLost) and lease.id in self._marks.lost:
+        if isinstance(error, LeaseLost) and self._marks.is_lost(lease):
             return Drop(lease.id)
         decision = decide(
             error,

@@ -17,7 +17,7 @@ from jobs.core.job import LeasedJob, Route
 from jobs.engine import Completion, Engine, Failure
 from jobs.exceptions import LeaseLost
 from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff, sleep
-from jobs.worker.batch import Batch, Marks
+from jobs.worker.batch import Batch
 from jobs.worker.settlement import Drop, Park, Release, Settlement
 
 log = logging.getLogger("jobs.worker")
@@ -43,14 +43,14 @@ class Progress(NamedTuple):
 
 
 class Flusher(threading.Thread):
-    """``settle`` from any thread. ``on_closed`` is told the number of each batch whose jobs have all been settled."""
+    """``settle`` from any thread. ``on_closed`` is told the number of each batch whose jobs have all been settled,
+    ``on_lost`` of a lease (id, token) that the store says is not ours."""
 
     def __init__(
-        self, engine: Engine, marks: Marks, on_closed: Callable[[int], object], on_lost: Callable[[set[str]], object]
+        self, engine: Engine, on_closed: Callable[[int], object], on_lost: Callable[[tuple[str, str]], object]
     ) -> None:
         super().__init__(name="flusher", daemon=True)
         self._engine = engine
-        self._marks = marks
         self._on_closed = on_closed
         self._on_lost = on_lost
         self._outbox: SimpleQueue[tuple[Batch, Settlement] | None] = SimpleQueue()
@@ -122,7 +122,6 @@ class Flusher(threading.Thread):
                 self._send(self._senders[kind], route, items)
         if not self._untold:  # else the supervisor shall see to what is left open
             self._close_batches(by_batch)
-        self._marks.forget(settlement.id for _, settlement in settlements)
         self._in_flight = 0
 
     def _send(self, send: Callable[[Route, list[Any]], list[str]], route: Route, items: list[Any]) -> None:
@@ -190,7 +189,7 @@ class Flusher(threading.Thread):
         try:
             self._engine.leases.progress(*progress)
         except LeaseLost:
-            self._on_lost({progress.lease.id})
+            self._on_lost((progress.lease.id, progress.lease.token))
         except ENVIRONMENT_ERRORS:
             pass  # the next one will tell
         except Exception:

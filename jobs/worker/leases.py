@@ -59,17 +59,17 @@ class Renewer:
             self._pass_on(reply, held)
 
     def _pass_on(self, reply: RenewReply, held: dict[HeldLease, ChildHandle]) -> None:
-        ids_of: defaultdict[ChildHandle, set[str]] = defaultdict(set)
+        lost, cancelled, over = set(reply.lost), set(reply.cancelled), {*reply.lost, *reply.ended}
+        leases_of: defaultdict[ChildHandle, list[HeldLease]] = defaultdict(list)
         for lease, child in held.items():
-            ids_of[child].add(lease.id)
-        for child, ids in ids_of.items():
-            lost, cancelled = ids.intersection(reply.lost), ids.intersection(reply.cancelled)
-            child.drop(lost.union(reply.ended))
-            if lost:
-                log.warning("%s lost the leases of %d jobs", child.id, len(lost))
-                child.send(Lost(sorted(lost)))
-            if cancelled:
-                child.send(CancelRequested(sorted(cancelled)))
+            leases_of[child].append(lease)
+        for child, leases in leases_of.items():
+            child.drop({lease.id for lease in leases if lease.id in over})
+            if taken := [(lease.id, lease.token) for lease in leases if lease.id in lost]:
+                log.warning("%s lost the leases of %d jobs", child.id, len(taken))
+                child.send(Lost(taken))
+            if unwanted := [(lease.id, lease.token) for lease in leases if lease.id in cancelled]:
+                child.send(CancelRequested(unwanted))
 
 
 class StartMarker:

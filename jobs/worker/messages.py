@@ -80,15 +80,15 @@ class AloneEnded(Message):
 
 
 class Lost(Message):
-    """These leases belong to somebody else now: abandon the attempts, report nothing."""
+    """These leases (job id, token) belong to somebody else now: abandon the attempts, report nothing."""
 
-    ids: list[str]
+    leases: list[tuple[str, str]]
 
 
 class CancelRequested(Message):
-    """Somebody asked to cancel these jobs."""
+    """Somebody asked to cancel the jobs of these leases (job id, token)."""
 
-    ids: list[str]
+    leases: list[tuple[str, str]]
 
 
 class Drain(Message):

@@ -34,7 +34,7 @@ class Parts:
     executed: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.flusher = Flusher(self.engine, self.marks, self.closed.append, self.marks.lost.update)
+        self.flusher = Flusher(self.engine, self.closed.append, self.marks.lost.add)
 
     def enqueue(self, name: str = "test.echo", count: int = 1, **spec: Any) -> list[str]:
         """Ids of new jobs with empty payloads, straight into the engine."""

@@ -204,7 +204,7 @@ class TestFailure:
 
 class TestStopping:
     def test_a_job_whose_cancel_came_before_its_start_does_not_start(self, bench: Bench) -> None:
-        bench.marks.cancelled.add("job-1")
+        bench.marks.cancelled.add(("job-1", "token-1"))
         ran: list[int] = []
         assert failure(bench.run_function(lambda: ran.append(1))).outcome == "cancelled"
         assert not ran
@@ -215,9 +215,13 @@ class TestStopping:
         lease = leased(type="bench.job")
 
         assert bench.run(lease, bench.batch(leased_at=time.monotonic() - 10.1)) == Drop("job-1")
-        bench.marks.lost.add("job-1")
+        bench.marks.lost.add(("job-1", "token-1"))
         assert bench.run(lease) == Drop("job-1")
         assert not ran
+
+    def test_a_job_that_comes_back_under_a_new_token_is_not_taken_for_its_lost_self(self, bench: Bench) -> None:
+        bench.marks.lost.add(("job-1", "token-0"))
+        assert isinstance(bench.run_function(lambda: 1), Completion)
 
     def test_a_result_that_comes_after_the_lease_is_not_reported(self, bench: Bench) -> None:
         bench.lease_seconds = 0.05
@@ -245,7 +249,7 @@ class TestStopping:
 
     def test_a_handler_that_asks_hears_why_it_should_stop(self, bench: Bench) -> None:
         def handler(ctx: Context) -> None:
-            bench.marks.lost.add(ctx.id)
+            bench.marks.lost.add((ctx.id, "token-1"))
             bench.slot.current.stop(LeaseLost("gone"))
             assert ctx.is_cancelled()
             ctx.raise_if_cancelled()

@@ -147,7 +147,7 @@ def test_progress_under_a_lost_lease_marks_the_job_as_lost(parts: Parts, flusher
 
     flusher.report(Progress(job, 1, 2, ""))
 
-    eventually(lambda: job.id in parts.marks.lost)
+    eventually(lambda: parts.marks.is_lost(job))
 
 
 def test_finish_tells_the_rest_and_gives_up_only_when_its_time_is_over(
