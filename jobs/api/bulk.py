@@ -35,10 +35,16 @@ class BulkProgress(msgspec.Struct, kw_only=True):
 
 
 def count_matching(filter: JobFilter) -> int:
-    """How many jobs match now. Cheap for states and pool alone; any other condition looks at each job of the states."""
+    """How many jobs match now.
+
+    Cheap for states and pool alone, and for ended ones also up to a moment; any other condition looks at each job.
+    """
     if filter == JobFilter(states=filter.states, pool=filter.pool):
         pools = [pool for pool in get_engine().pools.all() if filter.pool in (None, pool.name)]
         return sum(pool.count(state.value) for pool in pools for state in filter.states or tuple(JobState))
+    all_ended = bool(filter.states) and TERMINAL.issuperset(filter.states)
+    if all_ended and filter == JobFilter(states=filter.states, pool=filter.pool, until=filter.until):
+        return get_engine().jobs.count_ended(filter.states, pool=filter.pool, until=filter.until)
     return sum(len(ids) for ids in _matching(filter))
 
 

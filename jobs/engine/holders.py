@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from jobs.core.job import Route
 from jobs.store.connection import Store
-from jobs.store.keys import HOLDER_BUCKETS, HolderKeys, holder_bucket
+from jobs.store.keys import HOLDER_BUCKETS, HolderKeys, holder_bucket, partition_keys
 
 
 class Holders:
@@ -43,3 +44,15 @@ class Holders:
 
     def _run(self, script: str, name: str, **arguments: Any) -> Any:
         return self._store.run(script, HolderKeys(self._store.namespace, self._kind, name), name=name, **arguments)
+
+
+def forget_id(store: Store, route: Route, job_id: str) -> None:
+    """Drops the directory entry of a caller's id whose job was removed.
+
+    A new job of the same id may have been created in between, under an equal entry: then it gets the entry back.
+    """
+    directory = Holders(store, "ids")
+    if directory.drop(job_id, str(route)):
+        keys = partition_keys(store.namespace, route)
+        if store.read(lambda client: client.hstrlen(keys.bodies, job_id)):
+            directory.take(job_id, str(route))

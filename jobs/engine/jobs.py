@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import count, groupby
 from typing import Any
 
@@ -13,7 +14,7 @@ from jobs.core.clock import Clock
 from jobs.core.job import EARLIEST_MS, LATEST_MS, Enqueued, Job, JobSpec, Route, Unique, moment
 from jobs.core.states import JobState
 from jobs.engine.batches import READ_BATCH, batches
-from jobs.engine.holders import Holders
+from jobs.engine.holders import Holders, forget_id
 from jobs.engine.listing import JobFilter, Page, list_jobs
 from jobs.exceptions import (
     DuplicateJob,
@@ -270,6 +271,19 @@ class Jobs:
         reply = self._store.run("job_read", self._keys(route), job_ids)
         return [codec.decode_job(route, job_id, codec.RawJob(*raw)) for job_id, raw in zip(job_ids, reply, strict=True)]
 
+    def count_ended(self, states: Iterable[JobState], *, pool: str | None = None, until: datetime | None = None) -> int:
+        """How many jobs ended in these states, at or before ``until``. Costs the same however many there are."""
+        newest = "+inf" if until is None else int(until.timestamp() * 1000)
+        lines = [self._keys(route).index(state) for route in self._topology.partitions(pool) for state in states]
+
+        def send(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            for line in lines:
+                pipeline.zcount(line, "-inf", newest)
+            return list(pipeline.execute())
+
+        return sum(self._store.read(send)) if lines else 0
+
     # --- deciding -------------------------------------------------------------------------------------------------
 
     def cancel(self, job_id: str) -> Job:
@@ -338,7 +352,7 @@ class Jobs:
         outcome = self._decide_many("job_discard", ids)
         for job_id, route in callers.items():
             if outcome[job_id] is None and route is not None:
-                self._directory.drop(job_id, str(route))
+                forget_id(self._store, route, job_id)
         return outcome
 
     def _decide(self, script: str, job_id: str, **arguments: Any) -> None:

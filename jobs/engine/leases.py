@@ -15,7 +15,7 @@ from jobs.conf import Settings
 from jobs.core.clock import Clock
 from jobs.core.job import LeasedJob, Route
 from jobs.engine.batches import BATCH, batches
-from jobs.engine.holders import Holders
+from jobs.engine.holders import forget_id
 from jobs.store import codec
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
@@ -238,7 +238,7 @@ class Leases:
         """Job type → parked jobs."""
         keys = self._keys(route)
         raw = self._store.read(lambda client: client.hgetall(keys.parked))
-        return {name.decode(): int(count) for name, count in raw.items()}
+        return {name.decode(): codec.whole_number(count) or 0 for name, count in raw.items()}
 
     def progress(self, lease: LeasedJob, current: float, total: float | None = None, message: str = "") -> None:
         """Stores how far the job is. LeaseLost where it is not ours any more."""
@@ -270,7 +270,9 @@ class Leases:
                 skip += kept
                 if kept + len(gone) < min(limit, BATCH):
                     break
-        self._forget_directory_entries(route, forgotten)
+        for job_id in forgotten:
+            if codec.route_in(job_id) is None:
+                forget_id(self._store, route, job_id)
         return len(forgotten)
 
     def tidy(self, route: Route, gone_workers: Collection[str] = ()) -> int:
@@ -283,11 +285,6 @@ class Leases:
         keys = self._keys(route)
         raw = self._store.read(lambda client: client.hkeys(keys.grants))
         return [worker.decode() for worker in raw]
-
-    def _forget_directory_entries(self, route: Route, job_ids: Iterable[str]) -> None:
-        for job_id in job_ids:
-            if codec.route_in(job_id) is None:
-                Holders(self._store, "ids").drop(job_id, str(route))
 
     def _now(self) -> Any:
         now = self._clock.now_ms()

@@ -115,7 +115,6 @@ local function leased_record(raw, body, place)
   return pack_record(record), since
 end
 
-redis.call('ZCARD', leased) -- a key of the wrong type fails here, before anything is written
 while seen < limit and bytes < ENOUGH_BYTES do
   local head = redis.call('ZRANGE', ready, seen, seen)[1]
   if not head then

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.core.job import JobSpec, Unique
 from jobs.engine import Engine
-from jobs.engine.holders import Holders
+from jobs.engine.holders import Holders, forget_id
 from jobs.exceptions import DuplicateJob, OptionInvalid
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps, everything
@@ -20,6 +20,15 @@ def enqueue(engine: Engine, job_id: str, pool: str = "default", payload: bytes =
 
 def directory(engine: Engine) -> dict[str, str]:
     return dict(pair for bucket in range(256) for pair in Holders(engine.store, "ids").sweep(bucket))
+
+
+def test_a_job_that_takes_the_id_while_the_old_one_is_forgotten_keeps_it(engine: Engine) -> None:
+    enqueue(engine, "mine")
+    route = engine.topology.route_for("default", "mine")
+    forget_id(engine.store, route, "mine")  # of a job that was removed, when the one above had just come
+
+    assert directory(engine) == {"mine": str(route)}
+    assert engine.jobs.get("mine").state == "ready"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from jobs.core.job import moment
+from jobs.core.states import JobState
 from jobs.engine import Engine
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps
@@ -80,3 +82,15 @@ def test_what_a_pool_did_is_kept_in_buckets_of_ten_seconds(steps: Steps, clock: 
 
     assert [(bucket["succeeded"], bucket["wait_ms"]) for bucket in history] == [(1, 2_000), (1, 2_000)]
     assert steps.engine.stats.series("default", minutes=0) == []
+
+
+def test_ended_jobs_are_counted_up_to_a_moment(steps: Steps, clock: ManualClock) -> None:
+    steps.bury()
+    noon = moment(clock.now_ms())
+    clock.advance(1)
+    steps.bury()
+
+    count = steps.engine.jobs.count_ended
+    assert (count([JobState.DEAD], until=noon), count([JobState.DEAD]), count([JobState.CANCELLED])) == (1, 2, 0)
+    assert count([JobState.DEAD], pool="default", until=noon) == 1
+    assert count([JobState.DEAD], pool="nowhere") == 0
