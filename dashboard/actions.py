@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import dataclass
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -13,19 +14,20 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.dateparse import parse_datetime
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard import reads
 from dashboard.filters import Filters
-from dashboard.formats import count, plural
+from dashboard.formats import count, plural, read_moment
 from dashboard.permissions import VIEW, may, requires
+from dashboard.reads import Overall
 from dashboard.shell import shell
 from dashboard.verbs import BY_VERB, Action, Outcomes
 from jobs import api
 from jobs.api import JobFilter
-from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
+from jobs.core.states import JobState
+from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable, WrongState
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,7 @@ AT_ONCE = 1000
 TYPED_ABOVE = 1000
 """A selection larger than this is confirmed by typing its number."""
 
+SLICE_PAGE = 200
 SLICE_SECONDS = 2.0
 """A request that works on all that match stops after this time and says how many are left; the page goes on."""
 
@@ -78,58 +81,71 @@ def _told(request: HttpRequest, action: Action, outcomes: Outcomes) -> HttpRespo
 
 
 def _act_on_matching(request: HttpRequest, action: Action) -> HttpResponse:
-    """One slice of the work on a frozen selection. What was done no longer matches, so the same request goes on."""
+    """One slice of the work on a frozen selection; the answer says where the next slice goes on."""
     filters = Filters.read(request.POST)
-    until = parse_datetime(request.POST.get("until", "")[:40])
-    expected = _number(request.POST.get("expected", ""))
-    if action.matching is None or until is None or until.tzinfo is None or not filters.states:
+    until = read_moment(request.POST.get("until", "")[:40])
+    if not action.bulk or until is None or not filters.states:
         return _answer(
             request, ok=False, text="This selection cannot be used. Open the list and choose again.", status=400
         )
+    expected = _number(request.POST.get("expected", ""))
     if expected > TYPED_ABOVE and _number(request.POST.get("typed", "").replace(",", "")) != expected:
         return _answer(request, ok=False, text=f"Nothing was done: type {expected} to confirm.", status=400)
-    selection = filters.selection(until, until)
-    done, failed, total = _slice(action, selection)
-    before = _number(request.POST.get("so_far", ""))
-    left = max(0, total - done - failed)
-    _log(request, action, done, filter=filters.words, until=until.isoformat())
-    if request.accepts("text/html"):
-        if left and done:
-            return render(
-                request,
-                "dashboard/continue.html",
-                shell(reads.overall())
-                | {
-                    "action": action,
-                    "filters": filters,
-                    "until": until,
-                    "expected": expected,
-                    "so_far": before + done,
-                    "left": left,
-                },
-            )
-        text = f"{plural(before + done, 'job')} {action.done}." + (f" {count(failed)} could not be." if failed else "")
-        return _answer(request, ok=not failed, text=text)
-    return JsonResponse(
-        {
-            "done": done,
-            "failed": failed,
-            "left": left if done else 0,
-            "message": f"{plural(before + done, 'job')} {action.done}.",
-        }
-    )
+    part = _slice(action, filters.selection(until, until), filters.cursor)
+    done = _number(request.POST.get("so_far", "")) + part.done
+    _log(request, action, part.done, filter=filters.words, until=until.isoformat())
+    text = f"{plural(done, 'job')} {action.done}." + (f" {count(part.failed)} could not be." if part.failed else "")
+    if not request.accepts("text/html"):
+        answer = {"done": part.done, "failed": part.failed, "cursor": part.cursor, "message": text}
+        return JsonResponse(answer)
+    if part.cursor:
+        left = max(0, expected - done)
+        going_on = {"action": action, "filters": filters, "until": until, "expected": expected, "left": left}
+        context = shell(reads.overall()) | going_on | {"done": done, "cursor": part.cursor}
+        return render(request, "dashboard/continue.html", context)
+    return _answer(request, ok=not part.failed, text=text)
 
 
-def _slice(action: Action, selection: JobFilter) -> tuple[int, int, int]:
-    """(done, failed, total at the start of this slice)"""
-    assert action.matching is not None
-    done = failed = total = 0
+@dataclass(frozen=True)
+class Slice:
+    """What one slice did. ``cursor``: where the next one goes on; empty when all is done."""
+
+    done: int
+    failed: int
+    cursor: str
+
+
+def _slice(action: Action, selection: JobFilter, cursor: str) -> Slice:
+    """Walks the list from the cursor on, newest first, acting page by page until the time is up.
+
+    What arrives meanwhile stands before the cursor, and what dies again dies after ``until``: neither is met.
+    """
+    _refuse_other_states(action, selection)
+    done = failed = 0
     stop = time.monotonic() + SLICE_SECONDS
-    for progress in action.matching(selection):
-        done, failed, total = progress.done, progress.failed_count, progress.total
-        if time.monotonic() > stop:
-            break
-    return done, failed, total
+    while True:
+        page = api.list_jobs(selection, cursor=cursor or None, limit=SLICE_PAGE)
+        outcomes = action.perform([job.id for job in page.items]) if page.items else {}
+        failed += sum(error is not None for error in outcomes.values())
+        done += sum(error is None for error in outcomes.values())
+        cursor = page.next_cursor or ""
+        if not cursor or time.monotonic() > stop:
+            return Slice(done, failed, cursor)
+
+
+def _refuse_other_states(action: Action, selection: JobFilter) -> None:
+    wrong = [str(state) for state in selection.states if state not in action.states]
+    if wrong:
+        raise WrongState(f"Jobs that are {', '.join(wrong)} cannot be {action.done}.")
+
+
+def _count(selection: JobFilter, overall: Overall) -> int:
+    """How many match at the moment of the reading. By state and pool that is known; else every job is looked at."""
+    if selection == JobFilter(states=selection.states, pool=selection.pool, until=selection.until):
+        pools = [pool for pool in overall.pools if selection.pool in (None, pool["name"])]
+        if set(selection.states) == {JobState.DEAD}:
+            return sum(pool["dead"] for pool in pools)
+    return api.count_matching(selection)
 
 
 @require_http_methods(["GET", "POST"])
@@ -151,12 +167,12 @@ def confirm(request: HttpRequest, verb: str) -> HttpResponseBase:
         if job_ids:
             jobs = [job for job in reads.jobs_by_id(job_ids) if job is not None and job.state in action.states]
             context |= {"jobs": jobs[:20], "ids": [job.id for job in jobs], "number": len(jobs)}
-        elif action.matching is not None:
+        elif action.bulk:
             filters = Filters.read(given)
             if not filters.states:
                 raise Http404
             until = overall.now
-            number = api.count_matching(filters.selection(until, until))
+            number = _count(filters.selection(until, until), overall)
             context |= {"filters": filters, "until": until, "number": number}
         else:
             raise Http404

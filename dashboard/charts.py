@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.utils.dateparse import parse_datetime
-
-from dashboard.formats import clock, count, plural, rate
+from dashboard.formats import clock, count, plural, rate, read_moment
 
 WIDTH, HEIGHT, DEATHS = 600, 150, 44
 GRID_LINES = 3
@@ -48,7 +46,7 @@ def throughput(series: Sequence[dict[str, Any]], now: datetime) -> Throughput | 
     times = [minute - timedelta(minutes=back) for back in range(MINUTES, 0, -1)]
     sums = {at: dict.fromkeys(("succeeded", "failed", "dead"), 0) for at in times}
     for bucket in series:
-        at = parse_datetime(bucket["at"])
+        at = read_moment(bucket["at"])
         of_minute = sums.get(at.replace(second=0, microsecond=0)) if at else None
         if of_minute is not None:
             for name in of_minute:

@@ -12,9 +12,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
-from django.utils.dateparse import parse_datetime
 
-from dashboard.formats import age, count, duration, moment, plural, rate, shortened
+from dashboard.formats import age, count, duration, moment, plural, rate, read_moment, shortened
 from dashboard.reads import Overall
 from jobs.api import ErrorGroup
 from jobs.core.job import Job
@@ -116,7 +115,7 @@ def _pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
     url = jobs_url(pool=name, state="ready")
     oldest = pool["oldest_ready_age_seconds"]
     if pool["paused"]:
-        since = parse_datetime(pool["paused"].get("at") or "")
+        since = read_moment(pool["paused"].get("at"))
         if (
             ready
             and not pool["paused"].get("until")
@@ -285,7 +284,7 @@ def paused_words(pause: dict[str, Any]) -> str:
     words = "Paused"
     if pause.get("by"):
         words += f" by {pause['by']}"
-    if until := parse_datetime(pause.get("until") or ""):
+    if until := read_moment(pause.get("until")):
         words += f" until {moment(until)}"
     if pause.get("reason"):
         words += f": {pause['reason']}"

@@ -86,6 +86,15 @@ def moment(at: datetime | None) -> str:
     return f"{at.day} {at:%b %Y, %H:%M:%S} UTC"
 
 
+def read_moment(text: str | None) -> datetime | None:
+    """A moment with its zone from ISO 8601; None when it is none."""
+    try:
+        at = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return at if at.tzinfo else None
+
+
 def clock(at: datetime | None, *, milliseconds: bool = False) -> str:
     """``13:42:08`` or ``13:42:08.207``, UTC."""
     if at is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
@@ -143,22 +144,28 @@ def _asking() -> Iterator[None]:
         yield
 
 
+def _shown(job: Job) -> Job:
+    """The job as everybody may see it: what its type redacts is masked before it reaches a page or a download."""
+    return msgspec.structs.replace(job, payload=api.shown_payload(job))
+
+
 def jobs(selection: JobFilter, cursor: str, limit: int) -> Page:
     """One page of the list. OptionInvalid for a cursor that is not one of ours."""
     with _asking():
-        return api.list_jobs(selection, cursor=cursor or None, limit=limit)
+        page = api.list_jobs(selection, cursor=cursor or None, limit=limit)
+    return msgspec.structs.replace(page, items=[_shown(job) for job in page.items])
 
 
 def job(job_id: str) -> Job:
     """One job with its attempts, or JobNotFound."""
     with _asking():
-        return api.get_job(job_id)
+        return _shown(api.get_job(job_id))
 
 
 def jobs_by_id(job_ids: Sequence[str]) -> list[Job | None]:
     """Each of the jobs, None where there is none."""
     with _asking():
-        return api.get_jobs(job_ids)
+        return [_shown(job) if job else None for job in api.get_jobs(job_ids)]
 
 
 def error_groups(selection: JobFilter, sample: int) -> list[ErrorGroup]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.apps import apps
+
 from dashboard.figures import figures, version
 from dashboard.panels import PANELS
 from dashboard.reads import Overall
@@ -12,4 +14,11 @@ from dashboard.reads import Overall
 def shell(overall: Overall) -> dict[str, Any]:
     """The context that ``dashboard/shell.html`` needs."""
     found = figures(overall)
-    return {"overall": overall, "now": overall.now, "figures": found, "version": version(found), "panels": PANELS}
+    return {
+        "overall": overall,
+        "now": overall.now,
+        "figures": found,
+        "version": version(found),
+        "panels": PANELS,
+        "samples": apps.is_installed("samples"),
+    }

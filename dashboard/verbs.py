@@ -11,7 +11,6 @@ from django.urls import reverse
 from dashboard import reads
 from dashboard.permissions import ADMINISTER, OPERATE, may
 from jobs import api
-from jobs.api import JobFilter
 from jobs.core.job import Job
 from jobs.core.states import JobState
 from jobs.exceptions import SchedulerError
@@ -30,7 +29,7 @@ class Action:
     permission: str
     states: frozenset[JobState]
     perform: Callable[[Sequence[str]], Outcomes]
-    matching: Callable[[JobFilter], Any] | None = None
+    bulk: bool = False  # may be done to all that match a filter
     final: bool = False
 
     @property
@@ -68,8 +67,8 @@ ACTIONS: tuple[Action, ...] = (
         "resubmitted",
         OPERATE,
         frozenset({JobState.DEAD, JobState.CANCELLED}),
-        lambda ids: api.resubmit_many(ids),
-        lambda selection: api.resubmit_matching(selection),
+        api.resubmit_many,
+        bulk=True,
     ),
     Action(
         "retry",
@@ -78,7 +77,7 @@ ACTIONS: tuple[Action, ...] = (
         "sent to run again",
         OPERATE,
         frozenset({JobState.RETRY_WAIT}),
-        _each(lambda id_: api.retry(id_)),
+        _each(api.retry),
     ),
     Action(
         "run-now",
@@ -87,7 +86,7 @@ ACTIONS: tuple[Action, ...] = (
         "made ready",
         OPERATE,
         frozenset({JobState.SCHEDULED}),
-        _each(lambda id_: api.run_now(id_)),
+        _each(api.run_now),
     ),
     Action(
         "cancel",
@@ -96,7 +95,7 @@ ACTIONS: tuple[Action, ...] = (
         "cancelled",
         OPERATE,
         frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.LEASED, JobState.RETRY_WAIT}),
-        _each(lambda id_: api.cancel(id_)),
+        _each(api.cancel),
     ),
     Action(
         "discard",
@@ -105,8 +104,8 @@ ACTIONS: tuple[Action, ...] = (
         "discarded",
         ADMINISTER,
         frozenset({JobState.DEAD, JobState.CANCELLED, JobState.SUCCEEDED, JobState.SKIPPED}),
-        lambda ids: api.discard_many(ids),
-        lambda selection: api.discard_matching(selection),
+        api.discard_many,
+        bulk=True,
         final=True,
     ),
 )

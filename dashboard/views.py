@@ -153,7 +153,8 @@ def find(request: HttpRequest) -> HttpResponseBase:
 
 
 @require_POST
-def theme(request: HttpRequest) -> HttpResponse:
+@requires()
+def theme(request: HttpRequest) -> HttpResponseBase:
     """Keeps the reader's choice of light or dark in a cookie, so that the server renders it and nothing flashes."""
     chosen = request.POST.get("theme", "")
     back = own_address(request, request.POST.get("next", "")) or reverse("dashboard:overview")

@@ -14,7 +14,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import findings, formats, links, timeline
-from jobs.core.job import iso
+from jobs.core.job import Job, iso
+from jobs.core.states import JobState
 
 register = template.Library()
 
@@ -81,6 +82,12 @@ def icon(name: str) -> SafeString:
 def state(name: str, word: str = "") -> SafeString:
     """A state as shape and word in its colour."""
     return format_html('<span class="state is-{}">{}{}</span>', str(name), icon(str(name)), word or state_word(name))
+
+
+@register.simple_tag
+def job_state(job: Job) -> SafeString:
+    """A job's state; leased is called running once the job has really started."""
+    return state(str(job.state), "leased" if job.state == JobState.LEASED and not job.is_running else "")
 
 
 @register.simple_tag(takes_context=True)

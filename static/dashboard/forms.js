@@ -81,6 +81,7 @@ async function slices(form, button) {
   const [bar, words, stop] = [line.querySelector("progress"), line.querySelector("[data-progress-words]"), line.querySelector("[data-stop]")];
   let stopped = false;
   let done = 0;
+  let failed = 0;
   stop.addEventListener("click", () => (stopped = true), { once: true });
   for (const each of form.querySelectorAll(".row:not([data-progress])")) each.hidden = true;
   line.hidden = false;
@@ -99,12 +100,13 @@ async function slices(form, button) {
       say(`${answer.message} ${done.toLocaleString("en")} were done before.`, false);
       break;
     }
-    if (!answer.left || stopped) {
-      const left = answer.left ? ` Stopped; ${answer.left.toLocaleString("en")} are as they were.` : "";
-      const failed = answer.failed ? ` ${answer.failed.toLocaleString("en")} could not be.` : "";
-      say(`${answer.message}${failed}${left}`, !answer.failed);
+    failed += answer.failed;
+    if (!answer.cursor || stopped) {
+      const rest = answer.cursor ? ` Stopped; ${Math.max(0, expected - done - failed).toLocaleString("en")} are as they were.` : "";
+      say(`${answer.message}${rest}`, !failed);
       break;
     }
+    data.set("cursor", answer.cursor);
     data.set("so_far", String(done));
     data.set("typed", String(expected));
   }

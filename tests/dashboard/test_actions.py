@@ -153,12 +153,13 @@ class TestAllThatMatch:
         assert {shop.state(job_id) for job_id in dead} == {"dead"}
 
         done = send(operator, "/dashboard/actions/resubmit/", hidden(question) | {"typed": "3"}, script=True)
-        assert done.json() == {"done": 3, "failed": 0, "left": 0, "message": "3 jobs resubmitted."}
+        assert done.json() == {"done": 3, "failed": 0, "cursor": "", "message": "3 jobs resubmitted."}
 
     def test_long_work_stops_after_a_slice_and_goes_on_from_there(
         self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(actions, "SLICE_SECONDS", -1.0)  # every batch is a slice
+        monkeypatch.setattr(actions, "SLICE_SECONDS", -1.0)  # every page is a slice
+        monkeypatch.setattr(actions, "SLICE_PAGE", 100)
         ids = shop.many(250)
         for job_id in ids:
             shop.engine.jobs.cancel(job_id)
@@ -176,7 +177,11 @@ class TestAllThatMatch:
 
     def test_a_selection_without_a_moment_or_a_state_is_refused(self, operator: Client, shop: Shop) -> None:
         shop.dead()
-        for fields in ({"until": "soon", "state": "dead"}, {"until": datetime.now(UTC).isoformat()}):
+        nonsense = ("soon", "2026-13-45T00:00Z", "2026-01-01T00:00")
+        for fields in (
+            *({"until": until, "state": "dead"} for until in nonsense),
+            {"until": datetime.now(UTC).isoformat()},
+        ):
             assert send(operator, "/dashboard/actions/resubmit/", fields, script=True).status_code == 400
 
     def test_live_jobs_cannot_be_discarded_by_a_hand_made_filter(self, administrator: Client, shop: Shop) -> None:
