@@ -22,7 +22,7 @@ from jobs.core import options
 from jobs.core.context import Context
 from jobs.core.duration import seconds
 from jobs.core.job import JobSpec, LeasedJob, Route
-from jobs.core.payload import CONTEXT_ARGUMENT, PayloadCodec, dumps, takes_context
+from jobs.core.payload import CONTEXT_ARGUMENT, PayloadCodec, dumps_in_order, takes_context
 from jobs.core.retry import DEFAULT_BACKOFF, Backoff
 from jobs.core.wording import did_you_mean, shown
 from jobs.exceptions import OptionInvalid, UnknownJobType
@@ -78,7 +78,7 @@ class UniqueBy:
         if not self.arguments:
             return "*"
         values = [payload.get(name) for name in self.arguments]
-        text = str(values[0]) if len(values) == 1 and isinstance(values[0], str | int) else dumps(values).decode()
+        text = str(values[0]) if len(values) == 1 and isinstance(values[0], str | int) else dumps_in_order(values)
         if text and text.isprintable() and len(text.encode()) <= options.LONGEST_TEXT:
             return text
         return hashlib.sha256(text.encode()).hexdigest()

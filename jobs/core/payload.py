@@ -47,6 +47,11 @@ def dumps(value: Any) -> bytes:
     return data
 
 
+def dumps_in_order(value: Any) -> str:
+    """``value`` as JSON that is the same in every process: a dict has its caller's order, a set that of chance."""
+    return _encode_in_order(value).decode()
+
+
 def encode_any(type_name: str, payload: Mapping[str, Any]) -> bytes:
     """The payload of a type whose signature is not known here: any JSON object. Raises PayloadInvalid."""
     try:
@@ -257,6 +262,7 @@ def _plain(value: Any) -> Any:
 
 
 _encode = msgspec.json.Encoder(enc_hook=_plain).encode
+_encode_in_order = msgspec.json.Encoder(enc_hook=_plain, order="deterministic").encode
 
 
 def _loads(data: bytes) -> Any:

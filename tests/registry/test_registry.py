@@ -303,6 +303,20 @@ class TestUniqueness:
         assert len(long or "") == len(strange or "") == 64
         assert long != self.key("month", month="x" * 1001)
 
+    def test_equal_arguments_make_one_key_whatever_the_order_they_come_in(self) -> None:
+        """Sets are iterated in another order in each process."""
+
+        def handler(words: set[str], limits: dict[str, int]) -> None: ...
+
+        declared = JobType(handler, name="x.unique", unique=("limits", "words"))
+        keys = {
+            declared.unique and declared.unique.key({"words": words, "limits": limits})
+            for words in ({"may", "june", "july"}, frozenset(["july", "may", "june"]))
+            for limits in ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+        }
+
+        assert keys == {'[{"a":1,"b":2},["july","june","may"]]'}
+
     def test_the_rule_carries_window_and_answer(self) -> None:
         rule = UniqueBy("account", until=timedelta(minutes=5), on_duplicate="raise")
 
