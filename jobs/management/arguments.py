@@ -266,21 +266,25 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def positive(text: str) -> int:
-    number = _integer(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return number
+    return _from(1, text)
+
+
+def not_negative(text: str) -> int:
+    return _from(0, text)
 
 
 def _limit(text: str) -> int:
     return min(positive(text), MAX_LIMIT)
 
 
-def _integer(text: str) -> int:
+def _from(least: int, text: str) -> int:
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least}")
+    return number
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -87,8 +87,20 @@ def test_slots_are_set_per_worker_process(cli):
     assert (result.code, result.json["slots"]) == (0, 25)
 
 
+@pytest.mark.django_db
+def test_a_pool_may_have_no_slots(cli):
+    assert cli("pools", "scale", "default", "0", "--json").json["slots"] == 0
+
+
 @pytest.mark.parametrize(
-    "given", [("scale", "default", "many"), ("scale", "default"), ("pause", "default", "--for", "x"), ("pause",)]
+    "given",
+    [
+        ("scale", "default", "-1"),
+        ("scale", "default", "many"),
+        ("scale", "default"),
+        ("pause", "default", "--for", "x"),
+        ("pause",),
+    ],
 )
 def test_a_wrong_command_line_exits_2(cli, given):
     assert cli("pools", *given).code == 2

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from jobs import api
 from jobs.management import durations
-from jobs.management.arguments import Parser, Verbs, positive
+from jobs.management.arguments import Parser, Verbs, not_negative
 from jobs.management.base import VerbCommand
 from jobs.management.columns import POOLS, show_pool
 from jobs.management.output import Output
@@ -42,7 +42,9 @@ class Command(VerbCommand):
             examples="manage.py pools scale background 20",
         )
         _name(scale)
-        scale.add_argument("slots", type=positive, metavar="N", help="slots per worker process")
+        scale.add_argument(
+            "slots", type=not_negative, metavar="N", help="slots per worker process; 0 takes nothing from the pool"
+        )
         pause = verbs.add(
             "pause",
             self.pause,
