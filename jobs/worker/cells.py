@@ -44,6 +44,7 @@ class Cells:
         self._memory = mmap.mmap(fd, _TOTAL_BYTES)
         self._times = memoryview(self._memory).cast("d")
         self._words = memoryview(self._memory).cast("Q")
+        self._free: list[Cell] = []
 
     # the supervisor's side
 
@@ -63,12 +64,19 @@ class Cells:
         return self._times[_RENEWED_AT] if batch <= self._words[_RENEWED_BATCH] else 0.0
 
     def new_cell(self) -> Cell:
-        """A cell for one more slot."""
+        """A cell for one more slot. ValueError where all are taken."""
+        if self._free:
+            return self._free.pop()
         index = self._words[_USED]
         if index >= MAX_SLOTS:
             raise ValueError(f"a worker process has at most {MAX_SLOTS} slots")
         self._words[_USED] = index + 1
         return Cell(self._memory, self._words, index)
+
+    def give_back(self, cell: Cell) -> None:
+        """The slot is no more."""
+        cell.leave()
+        self._free.append(cell)
 
     def _read(self, index: int) -> StartedJob | None:
         word = _word_of(index)

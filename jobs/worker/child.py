@@ -106,10 +106,17 @@ class Child:
         self._quiet_by = 0.0
         self._last_report: Report | None = None
         self._abandoned = 0
-        order, *self._early = self._link.receive() or sys.exit(1)
+        order, *self._early = self._first_messages()
         isolation = None if isinstance(order, RunAlone) else self._isolation
         self._executor = Executor(engine.settings, self._loop, self._marks, self._flusher.report, isolation)
         self._source = self._errand(order) if isinstance(order, RunAlone) else self._fetcher(engine, number, host_id)
+
+    def _first_messages(self) -> list[Any]:
+        """At least one: what this process is for."""
+        while not (messages := self._link.receive()):
+            if self._link.closed:
+                sys.exit(1)
+        return messages
 
     def _fetcher(self, engine: Engine, number: int, host_id: str) -> Source:
         return Fetcher(
@@ -149,7 +156,7 @@ class Child:
         return PoolSlots(
             name,
             size,
-            new_cell=self._cells.new_cell,
+            cells=self._cells,
             execute=self._executor.run,
             settle=self._flusher.settle,
             on_room=on_room,

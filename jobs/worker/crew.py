@@ -119,7 +119,7 @@ class Crew:
         """A person asked this one child to go: it is not replaced."""
         for child in self.children:
             if child.id == worker_id:
-                if not child.is_leaving:
+                if not child.is_leaving and not child.is_alone:
                     self._wanted -= 1
                 self._let_go(child, message)
 

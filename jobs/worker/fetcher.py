@@ -16,7 +16,7 @@ from jobs.engine import Engine, LeaseReply, new_token
 from jobs.registry import registry
 from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff
 from jobs.worker.batch import Batch
-from jobs.worker.cells import Cells
+from jobs.worker.cells import MAX_SLOTS, Cells
 from jobs.worker.flusher import Flusher
 from jobs.worker.lookahead import MOST, Lookahead
 from jobs.worker.options import WorkerOptions
@@ -154,8 +154,11 @@ class Fetcher(threading.Thread):
             return
         topology = self._engine.topology
         configured = {} if self._options.concurrency else self._engine.pools.configured()
+        left = MAX_SLOTS
         for name in self._options.pools or sorted({*topology.pools(), *self._declared_pools()}):
-            self._line(name).resize(self._slots_of(name, configured))
+            size = min(self._slots_of(name, configured), left)
+            left -= size
+            self._line(name).resize(size)
         self._routes = [route for name in self._lines for route in topology.partitions(name)]
         self._refresh_at = monotonic() + REFRESH_SECONDS
 
@@ -210,13 +213,14 @@ class Fetcher(threading.Thread):
         with self._leasing:
             if self._quiet:
                 return False
+            disabled = self._engine.types.disabled()  # before the call: whatever it brings must reach a slot
             token, sent_at = self._grant(route)
             reply = self._engine.leases.lease(
                 route, worker=self._worker_id, token=token, limit=limit, lease_ms=self._options.lease_ms
             )
             del self._grants[route]
             if reply.jobs:
-                self._take(route, token, sent_at, reply)
+                self._take(route, token, sent_at, reply, disabled)
         self._note_what_is_left(route, reply)
         return bool(reply.jobs)
 
@@ -228,7 +232,7 @@ class Fetcher(threading.Thread):
         self._grants[route] = (token, sent_at)
         return token, sent_at
 
-    def _take(self, route: Route, token: str, sent_at: float, reply: LeaseReply) -> None:
+    def _take(self, route: Route, token: str, sent_at: float, reply: LeaseReply, disabled: frozenset[str]) -> None:
         self._batches += 1
         batch = Batch(
             self._batches,
@@ -242,13 +246,12 @@ class Fetcher(threading.Thread):
         )
         self._announce(batch, [job.id for job in reply.jobs])
         self._jobs_taken += len(reply.jobs)
-        self._lines[route.pool].hand(self._known(batch, reply))
+        self._lines[route.pool].hand(self._runnable(batch, reply, disabled))
         if self._options.max_jobs is not None and self._jobs_taken >= self._options.max_jobs:
             self._on_spent()
 
-    def _known(self, batch: Batch, reply: LeaseReply) -> list[Work]:
+    def _runnable(self, batch: Batch, reply: LeaseReply, disabled: frozenset[str]) -> list[Work]:
         """The jobs that may run here; the others are parked."""
-        disabled = self._engine.types.disabled()
         works = []
         for lease in reply.jobs:
             if lease.type in registry and lease.type not in disabled:

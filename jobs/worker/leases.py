@@ -47,10 +47,19 @@ class Renewer:
                 covered.append((child, newest))
                 for lease in leases:
                     holders[lease.route][lease] = child
+        failures: list[Exception] = []
+        failed: set[ChildHandle] = set()
         for route, held in holders.items():
-            self._renew(route, held)
-        for child, newest in covered:  # only now: every call has succeeded
-            child.cells.note_renewal(began_at, newest)
+            try:
+                self._renew(route, held)
+            except Exception as error:  # one partition that is ill must not cost the others their leases
+                failures.append(error)
+                failed.update(held.values())
+        for child, newest in covered:
+            if child not in failed:  # only where every call has succeeded
+                child.cells.note_renewal(began_at, newest)
+        if failures:
+            raise failures[0]
         return max(0.0, began_at + self._options.renewal_seconds - monotonic())
 
     def _renew(self, route: Route, held: dict[HeldLease, ChildHandle]) -> None:

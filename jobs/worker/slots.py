@@ -13,7 +13,7 @@ from jobs.core.job import LeasedJob
 from jobs.registry import JobType
 from jobs.worker import database
 from jobs.worker.batch import Batch
-from jobs.worker.cells import Cell
+from jobs.worker.cells import Cell, Cells
 from jobs.worker.settlement import Settlement
 
 if TYPE_CHECKING:
@@ -39,18 +39,21 @@ Settle = Callable[[Batch, Settlement], None]
 class Slot:
     """Capacity to run one job at a time. ``current`` is what runs in it, for those who may have to stop it."""
 
-    def __init__(self, pool: PoolSlots, cell: Cell, execute: Execute, settle: Settle) -> None:
-        self.cell = cell
+    cell: Cell
+
+    def __init__(self, pool: PoolSlots, cells: Cells, execute: Execute, settle: Settle) -> None:
         self.ended = 0
         self.busy_seconds = 0.0
         self.current: Execution | None = None
         self.retired = True
         self.replies: SimpleQueue[object] = SimpleQueue()  # from the event loop, for an async job that this slot awaits
         self._pool = pool
+        self._cells = cells
         self._execute = execute
         self._settle = settle
 
     def start(self, name: str) -> None:
+        self.cell = self._cells.new_cell()
         self.retired = False
         threading.Thread(target=self._serve, name=name, daemon=True).start()
 
@@ -61,11 +64,12 @@ class Slot:
             begun = monotonic()
             settlement = execute(self, work, begun)
             self.busy_seconds += monotonic() - begun
-            self.ended += 1
             settle(work.batch, settlement)
+            self.ended += 1  # only now: a process that has nothing in hand may end at any moment
             pool.slot_finished()
-        self.retired = True
         database.close_all()
+        self._cells.give_back(self.cell)
+        self.retired = True
 
     def _next_work(self) -> Work | None:
         """None: this slot is one too many. What the last job left open is closed when it grows stale."""
@@ -84,7 +88,7 @@ class PoolSlots:
         name: str,
         size: int,
         *,
-        new_cell: Callable[[], Cell],
+        cells: Cells,
         execute: Execute,
         settle: Settle,
         on_room: Callable[[], None],
@@ -96,7 +100,7 @@ class PoolSlots:
         self._slots: list[Slot] = []
         self._handed = 0  # minus what was taken back
         self._threads = 0  # minus those that were told to retire
-        self._new_cell = new_cell
+        self._cells = cells
         self._execute = execute
         self._settle = settle
         self._on_room = on_room
@@ -166,9 +170,9 @@ class PoolSlots:
             self._resting_slot().start(f"{self.name}-slot")
 
     def _resting_slot(self) -> Slot:
-        """One that was retired, or a new one: cells are not without number."""
+        """One that was retired, or a new one."""
         for slot in self._slots:
             if slot.retired:
                 return slot
-        self._slots.append(Slot(self, self._new_cell(), self._execute, self._settle))
+        self._slots.append(Slot(self, self._cells, self._execute, self._settle))
         return self._slots[-1]

@@ -54,6 +54,15 @@ def test_more_slots_than_there_are_cells_are_refused(sides: tuple[Cells, Cells])
         child.new_cell()
 
 
+def test_a_cell_that_was_given_back_is_empty_and_serves_again(sides: tuple[Cells, Cells]) -> None:
+    supervisor, child = sides
+    cell = child.new_cell()
+    cell.enter(1, "job-1", 1)
+    child.give_back(cell)
+    assert supervisor.started() == []
+    assert child.new_cell() is cell
+
+
 def test_a_renewal_counts_for_the_batches_it_covered_and_for_no_younger_one(sides: tuple[Cells, Cells]) -> None:
     supervisor, child = sides
     assert child.renewed_at(1) == 0.0

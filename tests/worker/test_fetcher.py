@@ -59,7 +59,7 @@ def start_fetcher(parts: Parts, gate: Gate) -> Iterator[StartFetcher]:
         return PoolSlots(
             name,
             size,
-            new_cell=parts.cells.new_cell,
+            cells=parts.cells,
             execute=gate.execute,
             settle=parts.flusher.settle,
             on_room=on_room,
@@ -261,7 +261,7 @@ def test_slots_follow_their_wanted_number_in_both_directions(parts: Parts, gate:
     pool = PoolSlots(
         "default",
         4,
-        new_cell=parts.cells.new_cell,
+        cells=parts.cells,
         execute=gate.execute,
         settle=lambda batch, settlement: None,
         on_room=lambda: None,

@@ -26,6 +26,9 @@ from jobs.store.topology import checked_pool
 from jobs.worker.options import WorkerOptions
 from jobs.worker.supervisor import Supervisor
 
+MOST_SLOTS = 1000
+"""Threads of one pool in one process. More processes do more than more threads would."""
+
 SHORTEST_LEASE = 0.1
 """Seconds. It is renewed at a third of it: less would be lost to the moods of a scheduler."""
 
@@ -48,7 +51,12 @@ class Command(SchedulerCommand):
             help="serve this pool; may be repeated (default: all)",
         )
         add("--processes", type=_at_least(1), default=1, metavar="N", help="worker processes (default: 1)")
-        add("--concurrency", type=_at_least(1), metavar="N", help="slots per process and pool (default: the pool's)")
+        add(
+            "--concurrency",
+            type=_between(1, MOST_SLOTS),
+            metavar="N",
+            help="slots per process and pool (default: the pool's)",
+        )
         add("--burst", action="store_true", help="exit when nothing is ready, due or running")
         add("--max-in-flight", type=_at_least(1), metavar="N", help="most jobs that one process holds, running or not")
         add("--max-jobs", type=_at_least(1), metavar="N", help="replace a process after it has run as many jobs")
@@ -108,6 +116,10 @@ def _worker_options(options: dict[str, Any], settings: Settings) -> WorkerOption
 
 
 def _at_least(least: int) -> Callable[[str], int]:
+    return _between(least, sys.maxsize)
+
+
+def _between(least: int, most: int) -> Callable[[str], int]:
     def whole_number(text: str) -> int:
         try:
             value = int(text)
@@ -115,6 +127,8 @@ def _at_least(least: int) -> Callable[[str], int]:
             raise ArgumentTypeError(f"{text!r} is not a whole number") from None
         if value < least:
             raise ArgumentTypeError(f"must be at least {least}, not {value}")
+        if value > most:
+            raise ArgumentTypeError(f"must be at most {most}, not {value}")
         return value
 
     return whole_number
