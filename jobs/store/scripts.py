@@ -2,11 +2,14 @@
 
 The unpack block at the top of a Lua file is its signature, and this module reads it::
 
-    local ready = KEYS[1]             -- the key comes from the attribute of that name of the keys object
+    local ready = KEYS[1]  -- zset: … -- the key comes from the attribute of that name of the keys object
     local limit = tonumber(ARGV[1])   -- the argument ``limit``
     local items = 2 -- ARGV[2..]: …   -- the rest: ``items``
 
 ``-- #include name`` is replaced by ``include/name.lua``; a line ``-- Reads only.`` says that nothing is written.
+
+Scripts are isolated, but not rolled back: so that a key of the wrong type cannot stop one half-way, the types that the
+signature names are checked before the first statement.
 """
 
 from __future__ import annotations
@@ -25,9 +28,15 @@ LUA_DIR = Path(__file__).resolve().parent.parent / "lua"
 
 _INCLUDE = re.compile(r"^-- #include (\w+)$", re.MULTILINE)
 _KEY = re.compile(r"^local (\w+) = KEYS\[(\d+)\]", re.MULTILINE)
+_TYPED_KEY = re.compile(r"^local (\w+) = KEYS\[\d+\] -- (\w+)", re.MULTILINE)
+_SIGNATURE_END = re.compile(r"\A.*^local \w+ = [^\n]*(?:KEYS|ARGV)\[[^\n]*\n", re.MULTILINE | re.DOTALL)
 _ARGUMENT = re.compile(r"^local (\w+) = (?:tonumber\()?ARGV\[(\d+)\]", re.MULTILINE)
 _READS_ONLY = re.compile(r"^-- Reads only\.$", re.MULTILINE)
 _ITEMS = re.compile(r"^local items = (\d+) -- ARGV\[\1\.\.\]", re.MULTILINE)
+
+
+_CHECKS = {"string": "STRLEN", "hash": "HLEN", "zset": "ZCARD", "list": "LLEN", "prefix": None}
+"""Type of a key → a command that takes no time and fails on every other type. A prefix is no key itself."""
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -64,11 +73,22 @@ def read_script(directory: Path, name: str) -> Script:
     body = _INCLUDE.sub(lambda match: (directory / "include" / f"{match[1]}.lua").read_text().rstrip(), text)
     keys = _in_order(name, _KEY.findall(text))
     arguments = _in_order(name, _ARGUMENT.findall(text))
+    changes = not _READS_ONLY.search(text)
+    if changes:
+        body = _SIGNATURE_END.sub(lambda match: match[0] + _type_checks(name, text), body, count=1)
     items = _ITEMS.search(text)
     if items and int(items[1]) != len(arguments) + 1:
         raise ValueError(f"{name}.lua: items begin at ARGV[{items[1]}], after {len(arguments)} named arguments")
     sha = hashlib.sha1(body.encode(), usedforsecurity=False).hexdigest()
-    return Script(name, body, sha, keys, arguments, bool(items), not _READS_ONLY.search(text))
+    return Script(name, body, sha, keys, arguments, bool(items), changes)
+
+
+def _type_checks(name: str, text: str) -> str:
+    try:
+        checks = [(_CHECKS[kind], key) for key, kind in _TYPED_KEY.findall(text)]
+    except KeyError as error:
+        raise ValueError(f"{name}.lua: {error} is no type of key; one of {', '.join(_CHECKS)} is") from None
+    return " ".join(f"redis.call('{command}', {key})" for command, key in checks if command) + "\n"
 
 
 def _in_order(name: str, found: list[tuple[str, str]]) -> tuple[str, ...]:

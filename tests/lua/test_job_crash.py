@@ -30,7 +30,7 @@ def test_a_crash_is_charged_to_its_own_budget_and_the_job_comes_back_at_its_old_
     assert partition.state() == {
         "clock": NOW,
         "bodies": {"a": body(max_crashes=2, max_retries=0)},
-        "states": {"a": held(state="ready", errors=7, crashes=1)},
+        "states": {"a": held(state="ready", token="", errors=7, crashes=1)},
         "ready": {"a": place(1)},
         "attempts": {"a": [(1, "w", STARTED, NOW, "crashed", FAILURE)]},
         "counters": {"crashed:t": 1},

@@ -126,7 +126,7 @@ def test_the_same_call_again_answers_the_same_and_changes_nothing(
         pytest.param(None, id="no record"),
         pytest.param(b"\xc1", id="an unreadable record"),
         pytest.param(held(token="another"), id="held under another token"),
-        pytest.param(record("ready", token="token"), id="taken back"),
+        pytest.param(record("ready"), id="taken back"),
         pytest.param(record("dead", token="another"), id="buried under another token"),
     ],
 )
@@ -136,6 +136,15 @@ def test_a_stale_failure_changes_nothing(partition: Partition, stored: object) -
 
     for outcome in ("retry", "dead", "snooze", "cancelled"):
         assert call(partition, item("a", outcome)) == ["lost"]
+    assert partition.state() == {**before, "clock": NOW}
+
+
+def test_a_retry_that_came_due_meanwhile_is_not_taken_for_a_loss(partition: Partition) -> None:
+    """The reply to the first call was lost; when it is sent again the job is ready once more."""
+    before: dict[str, Any] = {"states": {"a": record("ready", token="token", errors=1)}}
+    partition.put(before)
+
+    assert call(partition, item("a", "retry")) == ["ready"]
     assert partition.state() == {**before, "clock": NOW}
 
 

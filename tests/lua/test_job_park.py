@@ -22,7 +22,10 @@ def test_a_job_is_set_aside_with_its_place_and_nothing_is_charged(partition: Par
     assert partition.run("job_park", "a", "token", "t", "b", "token", "other") == ["ready", "ready"]
     assert partition.state() == {
         "clock": NOW,
-        "states": {"a": held(state="ready", attempt=1, errors=1), "b": held(state="ready", attempt=0)},
+        "states": {
+            "a": held(state="ready", token="", attempt=1, errors=1),
+            "b": held(state="ready", token="", attempt=0),
+        },
         "parked": {"t": 2, "other": 1},
         "parked_of:t": {"a": place(1), "z": place(9)},
         "parked_of:other": {"b": place(1)},

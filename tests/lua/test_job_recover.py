@@ -30,7 +30,7 @@ def test_a_job_that_never_started_goes_back_as_it_was_and_the_loss_is_noted(part
     assert call(partition) == [NOW, 0, 1, 0, "", ""]
     assert partition.state() == {
         "clock": NOW,
-        "states": {"a": held(state="ready", attempt=1, errors=1, lost=1)},
+        "states": {"a": held(state="ready", token="", attempt=1, errors=1, lost=1)},
         "ready": {"a": place(1), "b": place(2)},
         "control": {"recovered_at": str(NOW)},
         "wake": ["1"],
@@ -44,7 +44,7 @@ def test_a_job_that_had_started_is_charged_a_crash(partition: Partition) -> None
     assert partition.state() == {
         "clock": NOW,
         "bodies": {"a": body()},
-        "states": {"a": held(state="ready", crashes=1)},
+        "states": {"a": held(state="ready", token="", crashes=1)},
         "ready": {"a": place(1)},
         "attempts": {"a": [(1, "w", NOW - 900, NOW, "crashed", LOST)]},
         "counters": {"crashed:t": 1},
@@ -58,7 +58,7 @@ def test_the_tenth_lease_that_is_lost_unstarted_is_charged(partition: Partition)
     partition.put({"bodies": {"a": body()}, "states": {"a": held(lost=9)}, "leased": {"a": NOW}})
 
     assert call(partition) == [NOW, 1, 0, 0, "", ""]
-    assert partition.state()["states"] == {"a": held(state="ready", crashes=1)}
+    assert partition.state()["states"] == {"a": held(state="ready", token="", crashes=1)}
 
 
 def test_a_spent_crash_budget_buries_the_job(partition: Partition) -> None:

@@ -25,7 +25,7 @@ def test_a_job_comes_back_at_its_old_place_before_those_that_came_later(partitio
     assert call(partition, "a", "token") == ["ready"]
     assert partition.state() == {
         "clock": NOW,
-        "states": {"a": held(state="ready", attempt=1, lost=1, place=place(1))},
+        "states": {"a": held(state="ready", token="", attempt=1, lost=1, place=place(1))},
         "ready": {"a": place(1), "b": place(2)},
         "wake": ["1"],
     }
@@ -37,7 +37,7 @@ def test_an_attempt_that_had_begun_counts_when_it_is_charged(partition: Partitio
     assert call(partition, "a", "token", charged="1") == ["ready"]
     assert partition.state() == {
         "clock": NOW,
-        "states": {"a": held(state="ready", attempt=2)},
+        "states": {"a": held(state="ready", token="", attempt=2)},
         "ready": {"a": place(1)},
         "attempts": {"a": [(2, "w", NOW - 9, NOW, "released", False)]},
         "wake": ["1"],

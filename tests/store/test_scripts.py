@@ -121,13 +121,37 @@ def test_each_position_of_a_call_is_named(name: str) -> None:
 def test_each_include_is_used_and_each_function_is_included(name: str) -> None:
     source = script(name).source
     included = re.findall(r"^-- #include (\w+)$", (LUA_DIR / f"{name}.lua").read_text(), re.MULTILINE)
-    functions = [include for include in included if include != "record_fields"]
 
     assert len(set(included)) == len(included)
-    for function in functions:
-        defined = f"local function {function}("
-        assert defined in source
-        assert len(re.findall(rf"\b{function}\(", source)) > 1, f"{name} includes {function} and does not call it"
+    for include in included:
+        defined = re.findall(
+            r"^local function (\w+)\(", (LUA_DIR / "include" / f"{include}.lua").read_text(), re.MULTILINE
+        )
+        assert all(f"local function {function}(" in source for function in defined)
+        called = [function for function in defined if len(re.findall(rf"\b{function}\(", source)) > 1]
+        assert called or not defined, f"{name} includes {include} and uses nothing of it"
+
+
+def test_the_types_of_keys_are_checked_before_anything_is_done(folder: Path) -> None:
+    lines = read_script(folder, "something").source.splitlines()
+
+    checks = lines.index("redis.call('ZCARD', line) redis.call('HLEN', other)")
+    assert lines[checks - 1].startswith("local items = 3")
+    assert lines[checks + 1] == "return twice(limit)"
+
+
+def test_a_key_of_no_known_type_is_refused(folder: Path) -> None:
+    (folder / "odd.lua").write_text("local line = KEYS[1] -- set of ids\nreturn 1\n")
+
+    with pytest.raises(ValueError, match=r"odd\.lua: 'set' is no type of key"):
+        read_script(folder, "odd")
+
+
+def test_a_script_that_only_reads_needs_no_checks(folder: Path) -> None:
+    (folder / "look.lua").write_text("-- Looks.\n-- Reads only.\nlocal line = KEYS[1] -- zset\nreturn 1\n")
+
+    assert "ZCARD" not in read_script(folder, "look").source
+    assert not read_script(folder, "look").changes
 
 
 def test_each_file_has_tests_of_its_own() -> None:

@@ -1,0 +1,127 @@
+"""A key of the wrong type is an error before anything is written: scripts are isolated, but not rolled back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobs.exceptions import StoreUnavailable
+from jobs.store.scripts import LUA_DIR, script
+from tests.support.partition import NOW, Partition, State, body, due, held, place, record
+from tests.support.steps import everything
+
+WAITING: State = {
+    "bodies": {"a": body(), "b": body(), "c": body()},
+    "states": {"b": record("retry_wait", attempt=1, errors=1), "c": record("ready", attempt=1)},
+    "scheduled": {"a": due(NOW)},
+    "retry_wait": {"b": due(NOW)},
+    "ready": {"c": place(1)},
+}
+HELD: State = {"bodies": {"a": body()}, "states": {"a": held()}, "leased": {"a": NOW}}
+STARTED: State = {**HELD, "states": {"a": held(started_at=NOW - 1)}}
+STOPPED: State = {**HELD, "states": {"a": held(cancel=1)}}
+LAST_CRASH: State = {**HELD, "bodies": {"a": body(max_crashes=1)}}
+DEAD: State = {"bodies": {"a": body()}, "states": {"a": record("dead")}, "dead": {"a": NOW}}
+PARKED: State = {"bodies": {"a": body()}, "states": {"a": record("ready")}, "parked": {"t": 1}, "parked_of:t": {"a": 1}}
+OLD: State = {
+    "bodies": {"a": body(), "v": b""},
+    "voided": {"v": 1},
+    "series": {"1:succeeded": 1},
+    "grants": {"w": ["t"]},
+}
+
+KEPT = {"attempts_kept": 25}
+CREATE = {"check_ids": "1", "type": "t", "priority": 0, "delay": 0, "run_at": ""}
+FAIL = ("a", "token", "t", NOW, "retry", 5, 0, "{}")
+
+CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
+    "enqueue": ({}, "job_enqueue", ("a", body()[16:]), CREATE),
+    "enqueue later": ({}, "job_enqueue", ("a", body()[16:]), {**CREATE, "delay": 5}),
+    "enqueue a voided id": ({"bodies": {"a": b""}, "voided": {"a": 1}}, "job_enqueue", ("a", body()[16:]), CREATE),
+    "lease": (WAITING, "job_lease", (), {"worker": "w", "token": "n", "limit": 9, "lease_ms": 9, **KEPT}),
+    "lease a bad one": (
+        {"ready": {"a": 1}},
+        "job_lease",
+        (),
+        {"worker": "w", "token": "n", "limit": 9, "lease_ms": 9, **KEPT},
+    ),
+    "promote": (WAITING, "job_promote", (), {"limit": 9}),
+    "start": (HELD, "job_start", ("a", "token", NOW), {}),
+    "renew": (HELD, "job_renew", ("a", "token"), {"lease_ms": 9}),
+    "complete": (HELD, "job_complete", ("a", "token", "t", NOW, "1", 5), KEPT),
+    "complete a stopped one": (STOPPED, "job_complete", ("a", "token", "t", NOW, "1", 5), KEPT),
+    "fail to retry": (HELD, "job_fail", FAIL, KEPT),
+    "fail for good": (HELD, "job_fail", (*FAIL[:4], "dead", *FAIL[5:]), KEPT),
+    "snooze": (HELD, "job_fail", (*FAIL[:4], "snooze", *FAIL[5:]), KEPT),
+    "stop": (STOPPED, "job_fail", FAIL, KEPT),
+    "release": (HELD, "job_release", ("a", "token"), {"charged": "", **KEPT}),
+    "release charged": (HELD, "job_release", ("a", "token"), {"charged": "1", **KEPT}),
+    "release a stopped one": (STOPPED, "job_release", ("a", "token"), {"charged": "", **KEPT}),
+    "crash": (HELD, "job_crash", ("a", "token", NOW), {"failure": "{}", **KEPT}),
+    "last crash": (LAST_CRASH, "job_crash", ("a", "token", NOW), {"failure": "{}", **KEPT}),
+    "recover": (HELD, "job_recover", (), {"limit": 9, "lease_ms": 9, "elapsed": "", **KEPT}),
+    "recover a started one": (STARTED, "job_recover", (), {"limit": 9, "lease_ms": 9, "elapsed": "", **KEPT}),
+    "park": (HELD, "job_park", ("a", "token", "t"), {}),
+    "park a stopped one": (STOPPED, "job_park", ("a", "token", "t"), {}),
+    "unpark": (PARKED, "job_unpark", (), {"type": "t", "limit": 9}),
+    "progress": (HELD, "job_progress", (), {"id": "a", "token": "token", "packed": "p"}),
+    "cancel": (WAITING, "job_cancel", (), {"id": "a", "only_waiting": ""}),
+    "cancel a parked one": (PARKED, "job_cancel", (), {"id": "a", "only_waiting": ""}),
+    "cancel a leased one": (HELD, "job_cancel", (), {"id": "a", "only_waiting": ""}),
+    "run now": (WAITING, "job_run_now", (), {"id": "a"}),
+    "resubmit": (DEAD, "job_resubmit", ("a",), {"payload": "[]"}),
+    "discard": (DEAD, "job_discard", ("a",), {}),
+    "void": ({}, "job_void", (), {"id": "a"}),
+    "tidy": (OLD, "partition_tidy", ("w",), {}),
+    "pause": ({}, "pool_pause", (), {"paused": "{}", "until_ms": ""}),
+    "resume": ({"control": {"paused": "{}"}}, "pool_resume", (), {}),
+}
+
+
+def cases() -> list[Any]:
+    """Each call with each of its keys spoiled in turn."""
+    return [
+        pytest.param(*call, key, id=f"{name}: {key}")
+        for name, call in CALLS.items()
+        for key in script(call[1]).keys
+        if key != "parked_of"
+    ]
+
+
+@pytest.mark.parametrize(("before", "name", "items", "arguments", "key"), cases())
+def test_nothing_is_written_before_all_is_checked(
+    partition: Partition, before: State, name: str, items: tuple[Any, ...], arguments: dict[str, Any], key: str
+) -> None:
+    partition.put({content: values for content, values in before.items() if content != key})
+    spoil(partition, key)
+    stored = everything(partition.store, without=())
+
+    with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
+        partition.run(name, *items, **arguments)
+
+    assert everything(partition.store, without=()) == stored
+
+
+def spoil(partition: Partition, key: str) -> None:
+    """Puts something there that no script expects."""
+    client: Any = partition.store.client
+    name = getattr(partition.keys, key)
+    if key in ("clock", "sequence"):
+        client.rpush(name, "x")
+    else:
+        client.set(name, "x")
+
+
+def test_no_script_is_forgotten() -> None:
+    """Prune, read and the scripts of shared keys have one key to write, or none."""
+    tested = {call[1] for call in CALLS.values()}
+
+    assert {path.stem for path in LUA_DIR.glob("*.lua")} - tested == {
+        "holder_drop",
+        "holder_take",
+        "job_prune",
+        "job_read",
+        "line_page",
+        "worker_beat",
+    }
