@@ -83,6 +83,15 @@ def get_engine() -> Engine:
     return _current[1]
 
 
+def _renew_lock() -> None:
+    """Another thread may have held it at the moment of the fork, and does not exist here to give it back."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 def reset_engine() -> None:
     """Closes the process's engine; the next ``get_engine`` builds a new one."""
     global _current

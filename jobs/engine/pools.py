@@ -262,10 +262,7 @@ class Pools:
 
     def _server_now_ms(self) -> int:
         now = self._clock.now_ms()
-        if now is not None:
-            return now
-        seconds, microseconds = self._store.read(lambda client: client.time())
-        return int(seconds) * 1000 + int(microseconds) // 1000
+        return self._store.time_ms() if now is None else now
 
 
 class _PartitionFacts:

@@ -44,7 +44,6 @@ class Stats:
         alive = [worker for worker in self._workers.all() if worker.alive]
         states = {state.value: sum(pool.count(state) for pool in pools) for state in JobState}
         hosts = sum(worker.is_host for worker in alive)
-        seconds, microseconds = self._store.read(lambda client: client.time())
         facts = [
             (pool.name, pool.paused is not None, pool.slots, [pool.count(state) for state in JobState])
             for pool in pools
@@ -52,9 +51,8 @@ class Stats:
         facts.append(("", False, len(alive), [sum(map(sum, self._counters().values()))]))
         facts += [(worker.id, worker.alive, worker.running, []) for worker in alive]
         version = hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=8).hexdigest()
-        now = moment(int(seconds) * 1000 + int(microseconds) // 1000)
         return Snapshot(
-            server_time=now,
+            server_time=moment(self._store.time_ms()),
             pools=pools,
             states=states,
             hosts=hosts,

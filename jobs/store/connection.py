@@ -160,11 +160,15 @@ class Store:
         client: redis.Redis = kept[1]
         return client
 
+    def time_ms(self) -> int:
+        """The server's clock, Unix milliseconds."""
+        seconds, microseconds = self.read(lambda client: client.time())
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
     def describe(self) -> dict[str, Any]:
         """What the server says of itself: ``url`` (no password), ``info`` (flat), ``time_ms``, ``config`` (what may
         be read)."""
         info: Any = self.read(lambda client: client.info())
-        seconds, microseconds = self.read(lambda client: client.time())
         config: dict[str, str] = {}
         for name in ("save", "appendonly", "appendfsync", "maxmemory-policy", "databases"):
             try:
@@ -174,7 +178,7 @@ class Store:
         return {
             "url": shown_url(self.url),
             "info": info,
-            "time_ms": int(seconds) * 1000 + int(microseconds) // 1000,
+            "time_ms": self.time_ms(),
             "config": config,
         }
 

@@ -6,7 +6,6 @@ older versions are served until they are empty.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from zlib import crc32
@@ -14,26 +13,20 @@ from zlib import crc32
 import msgspec
 
 from jobs.core.job import Route
-from jobs.exceptions import OptionInvalid
+from jobs.core.options import check_pool
 from jobs.store.codec import parse_route
 from jobs.store.connection import Store
 from jobs.store.keys import HolderKeys, SettingKeys
 
 REFRESH_SECONDS = 1.0
 
-_POOL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 _FIRST_TOPOLOGY = b'{"1":1}'
 _decode_versions = msgspec.json.Decoder(dict[str, int]).decode
 
 
 def checked_pool(name: object) -> str:
     """The name itself; OptionInvalid where it cannot be a pool's."""
-    if not isinstance(name, str) or not _POOL_NAME.match(name):
-        raise OptionInvalid(
-            f"{name!r} cannot be the name of a pool.",
-            fix="Use up to 64 letters, digits, '_', '.', '-', beginning with a letter or digit.",
-        )
-    return name
+    return check_pool("pool", name)
 
 
 class Topology:

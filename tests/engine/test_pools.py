@@ -1,167 +1,216 @@
-"""Pools: what stands in line, what serves it, and whether it may be served."""
+"""Pools: what stands in line, what serves it, and pauses that hold."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from jobs.core.job import iso, moment
-from jobs.engine import Engine, Pool, PoolNotFound, WorkerInfo
+from jobs.conf import get_settings
+from jobs.core.job import moment
+from jobs.engine import Engine, PoolNotFound, WorkerInfo
 from jobs.exceptions import OptionInvalid
-from jobs.store.keys import PartitionKeys, SettingKeys, partition_keys
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps
 
 
-def pool(steps: Steps) -> Pool:
-    return steps.engine.pools.get("default")
-
-
-def control_keys(steps: Steps) -> PartitionKeys:
-    return partition_keys(steps.engine.store.namespace, steps.route)
-
-
-def test_a_pool_comes_into_being_when_it_is_first_used(engine: Engine) -> None:
-    assert engine.pools.all() == []
-
-    Steps(engine, "mail").enqueue()
-    engine.pools.configure("reports", slots=2)
-
-    assert [(found.name, found.ready, found.slots) for found in engine.pools.all()] == [
-        ("mail", 1, 10),
-        ("reports", 0, 2),
-    ]
-    with pytest.raises(PoolNotFound, match="'males'"):
-        engine.pools.get("males")
-    with pytest.raises(OptionInvalid, match="name of a pool"):
-        engine.pools.configure("no{braces}", slots=1)
-
-
-def test_slots_are_what_people_set_else_what_the_settings_say(engine: Engine) -> None:
-    assert engine.pools.slots("mail") == 10
-
-    engine.pools.configure("mail", slots=0)
-    assert (engine.pools.slots("mail"), engine.pools.configured()) == (0, {"mail": 0})
-
-    engine.pools.configure("mail", slots=None)
-    assert (engine.pools.slots("mail"), engine.pools.configured()) == (10, {})
-
-
-def test_the_numbers_of_a_pool_are_those_of_its_lines(steps: Steps) -> None:
+def test_a_pool_counts_its_jobs_by_state(steps: Steps) -> None:
+    steps.complete(steps.ask().jobs[0]) if steps.enqueue() else None
     steps.bury()
-    for _ in range(2):
-        steps.enqueue()
-    steps.enqueue(delay_ms=1_000)
-    running = steps.lease()
-    parked = steps.lease()
-    steps.park(parked)
+    steps.engine.jobs.cancel(steps.enqueue())
     steps.enqueue()
-    steps.engine.workers.beat(
-        [
-            WorkerInfo(
-                id=worker, host="h", hostname="b", pid=1, pools={"default": 4}, started_at_ms=1, state="consuming"
-            )
-            for worker in ("h", "h.1", "h.2")
-        ],
-        ttl_ms=10_000,
-    )
+    steps.fail(steps.lease(), "retry", delay_ms=60_000)
+    steps.enqueue_many(2, delay_ms=60_000)
+    steps.enqueue(type="unknown")
+    steps.park(steps.lease())
+    steps.enqueue_many(4)
+    steps.lease()
 
-    found = pool(steps)
+    pool = steps.engine.pools.get("default")
 
-    assert (found.ready, found.parked, found.scheduled, found.leased, found.dead) == (2, 1, 1, 1, 1)
-    assert (found.workers, found.slots_actual) == (2, 8)
-    assert set(found.as_dict()) == {
-        *("name", "paused", "slots", "slots_actual", "workers", "max_running", "max_pending"),
-        *("ready", "scheduled", "retry_wait", "leased", "dead"),
-        *("oldest_ready_age_seconds", "predicted_wait_seconds", "throughput_per_second"),
-    }
-    assert running.id != parked.id
+    assert (pool.ready, pool.parked, pool.leased, pool.scheduled, pool.retry_wait) == (4, 1, 1, 2, 1)
+    assert (pool.dead, pool.succeeded, pool.cancelled, pool.skipped, pool.blocked) == (1, 1, 1, 0, 0)
 
 
-def test_the_oldest_age_counts_the_job_that_more_urgent_ones_overtake(steps: Steps, clock: ManualClock) -> None:
-    steps.enqueue(delay_ms=90_000)
-    assert pool(steps).oldest_ready_age_seconds is None
+def test_counts_span_all_partitions(engine: Engine) -> None:
+    engine.store.client.hset(f"{engine.store.namespace}:{{settings}}:topology", "wide", b'{"1":1,"2":3}')
+    for number in range(30):
+        Steps(engine, "wide").enqueue(id=f"job-{number}")
 
-    steps.enqueue(priority=-5)
+    assert engine.pools.get("wide").ready == 30
+
+
+def test_pools_are_listed_by_name(engine: Engine) -> None:
+    assert engine.pools.all() == []
+    for name in ("b", "a", "c.d"):
+        Steps(engine, name).enqueue()
+
+    assert [pool.name for pool in engine.pools.all()] == ["a", "b", "c.d"]
+
+
+def test_the_json_of_a_pool_is_what_the_contract_says(steps: Steps) -> None:
+    steps.enqueue()
+
+    assert list(steps.engine.pools.get("default").as_dict()) == [
+        "name",
+        "paused",
+        "slots",
+        "slots_actual",
+        "workers",
+        "max_running",
+        "max_pending",
+        "ready",
+        "scheduled",
+        "retry_wait",
+        "leased",
+        "dead",
+        "oldest_ready_age_seconds",
+        "predicted_wait_seconds",
+        "throughput_per_second",
+    ]
+
+
+def test_the_oldest_waiting_job_tells_how_long_the_line_is(steps: Steps, clock: ManualClock) -> None:
+    assert steps.engine.pools.all() == [] or steps.engine.pools.get("default").oldest_ready_age_seconds is None
+    steps.enqueue()
+    clock.advance(2.5)
+    steps.enqueue()
+
+    assert steps.engine.pools.get("default").oldest_ready_age_seconds == 2.5
+
+
+def test_throughput_is_that_of_the_last_half_minute_and_predicts_the_wait(steps: Steps, clock: ManualClock) -> None:
+    steps.enqueue_many(60)
+    for job in steps.ask(30).jobs:
+        steps.complete(job)
+
+    pool = steps.engine.pools.get("default")
+    assert pool.throughput_per_second == 1.0
+    assert pool.predicted_wait_seconds == 30.0
+
     clock.advance(60)
-    steps.enqueue(priority=9)
-
-    assert pool(steps).oldest_ready_age_seconds == 60
-
-
-def test_nothing_is_leased_from_a_paused_pool_until_it_is_resumed(steps: Steps, clock: ManualClock) -> None:
-    job_id = steps.enqueue()
-    paused_at = iso(moment(clock.now_ms()))
-
-    steps.engine.pools.pause("default", by="ada", reason="deploy")
-
-    assert steps.ask().paused
-    found = pool(steps).paused
-    assert found is not None
-    assert (found.by, found.reason, found.at, found.until) == ("ada", "deploy", paused_at, None)
-
-    steps.engine.pools.resume("default")
-    steps.engine.pools.resume("default")
-
-    assert pool(steps).paused is None
-    assert steps.lease().id == job_id
+    pool = steps.engine.pools.get("default")
+    assert (pool.throughput_per_second, pool.predicted_wait_seconds) == (0.0, None)
 
 
-def test_a_pause_with_an_end_is_over_by_itself(steps: Steps, clock: ManualClock) -> None:
+def test_slots_are_what_an_operator_set_or_else_declared(engine: Engine, store: Any) -> None:
+    assert engine.pools.slots("any") == get_settings().slots
+
+    engine.pools.configure("any", slots=3)
+    assert (engine.pools.slots("any"), engine.pools.get("any").slots) == (3, 3)
+    assert engine.pools.configured() == {"any": 3}
+
+    engine.pools.configure("any", slots=None)
+    assert engine.pools.slots("any") == get_settings().slots
+    assert engine.pools.configured() == {}
+
+
+def test_workers_and_their_slots_are_counted_while_they_live(steps: Steps, clock: ManualClock) -> None:
     steps.enqueue()
-    steps.engine.pools.pause("default", by="ada", until=moment(clock.now_ms()) + timedelta(seconds=5))
+    common: dict[str, Any] = {"host": "h", "hostname": "h", "pid": 1, "started_at_ms": 1, "state": "consuming"}
+    host = WorkerInfo(id="h", pools={"default": 0}, **common)
+    children = [WorkerInfo(id=f"h.{n}", pools={"default": 4, "other": 2}, **common) for n in range(2)]
+    steps.engine.workers.beat([host, *children], ttl_ms=30_000)
 
-    clock.advance(4.999)
+    pool = steps.engine.pools.get("default")
+    assert (pool.workers, pool.slots_actual) == (2, 8)
+
+    clock.advance(31)
+    pool = steps.engine.pools.get("default")
+    assert (pool.workers, pool.slots_actual) == (0, 0)
+
+
+# Pauses -------------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_starts_between_pause_and_resume_and_what_runs_goes_on(steps: Steps, clock: ManualClock) -> None:
+    steps.enqueue_many(3)
+    running = steps.lease()
+
+    steps.engine.pools.pause("default", by="me", reason="maintenance")
+
+    reply = steps.ask(10)
+    assert (reply.jobs, reply.paused, reply.ready_left) == ([], True, 2)
+    assert steps.complete(running) == "ok"
+    pause = steps.engine.pools.get("default").as_dict()["paused"]
+    assert pause == {"by": "me", "at": "2027-01-15T08:00:00.000Z", "reason": "maintenance", "until": None}
+
+    clock.advance(86_400)
     assert steps.ask().paused
-    assert pool(steps).paused is not None
+
+    steps.engine.pools.resume("default")
+    assert (len(steps.ask(10).jobs), steps.engine.pools.get("default").paused) == (2, None)
+
+
+def test_a_pause_holds_for_jobs_that_come_back(steps: Steps, clock: ManualClock) -> None:
+    steps.enqueue_many(3, max_crashes=9)
+    lost, released, crashed = steps.ask(3).jobs
+    steps.start(lost)
+    steps.engine.pools.pause("default", by="me")
+
+    steps.release(released)
+    steps.crash(crashed)
+    clock.advance(60)
+    steps.engine.leases.recover(steps.route)
+    steps.engine.leases.promote(steps.route)
+
+    assert (steps.ask(10).jobs, steps.ask().ready_left) == ([], 3)
+
+
+def test_the_same_token_finds_its_jobs_in_a_pool_that_was_paused_meanwhile(steps: Steps) -> None:
+    steps.enqueue()
+    jobs = steps.ask(token="same").jobs
+    steps.engine.pools.pause("default", by="me")
+
+    assert steps.ask(token="same").jobs == jobs
+
+
+def test_a_pause_until_a_moment_ends_by_itself(steps: Steps, clock: ManualClock) -> None:
+    steps.enqueue()
+    until = moment(clock.now_ms()) + timedelta(minutes=1)
+    steps.engine.pools.pause("default", by="me", until=until)
+
+    clock.advance(59.999)
+    assert steps.ask().paused
+    assert steps.engine.pools.get("default").paused is not None
 
     clock.advance(0.001)
-    assert pool(steps).paused is None
+    assert steps.engine.pools.get("default").paused is None
     assert len(steps.ask().jobs) == 1
 
 
-def test_what_is_taken_back_or_comes_due_in_a_paused_pool_waits_too(steps: Steps, clock: ManualClock) -> None:
+def test_a_pause_covers_every_partition(engine: Engine) -> None:
+    engine.store.client.hset(f"{engine.store.namespace}:{{settings}}:topology", "wide", b'{"1":1,"2":3}')
+    engine.pools.pause("wide", by="me")
+
+    for route in engine.topology.partitions("wide"):
+        reply = engine.leases.lease(route, worker="w", token="t", limit=1, lease_ms=1_000)
+        assert reply.paused
+
+
+def test_other_pools_go_on(engine: Engine, steps: Steps) -> None:
+    other = Steps(engine, "other")
     steps.enqueue()
-    steps.enqueue(delay_ms=1_000)
-    steps.start(steps.lease())
-    steps.engine.pools.pause("default", by="ada")
+    other.enqueue()
 
-    clock.advance(60)
-    assert steps.engine.leases.recover(steps.route).recovered == 1
-    assert steps.engine.leases.promote(steps.route).promoted == 1
+    engine.pools.pause("default", by="me")
 
-    reply = steps.ask()
-    assert (reply.paused, reply.jobs, reply.ready_left) == (True, [], 2)
+    assert len(other.ask().jobs) == 1
 
 
-@pytest.mark.parametrize("ends_at", [b"soon", b"", b"1e400x"])
-def test_a_pause_whose_end_cannot_be_read_lasts_until_it_is_resumed(steps: Steps, ends_at: bytes) -> None:
+def test_resuming_a_pool_that_is_not_paused_changes_nothing(steps: Steps) -> None:
     steps.enqueue()
-    steps.engine.pools.pause("default", by="ada")
-    steps.engine.store.client.hset(control_keys(steps).control, "paused_until", ends_at)
-
-    assert steps.ask().paused
-    assert pool(steps).paused is not None
 
     steps.engine.pools.resume("default")
+
     assert len(steps.ask().jobs) == 1
 
 
-def test_stored_facts_that_cannot_be_read_do_not_hide_a_pool(steps: Steps) -> None:
-    steps.enqueue()
-    steps.engine.pools.pause("default", by="ada")
-    client, keys = steps.engine.store.client, control_keys(steps)
-    client.hset(keys.control, "paused", b"{")
-    client.hset(keys.parked, "t", b"many")
-    client.hset(keys.counters, "succeeded:t", b"many")
-    client.hset(keys.series, "1:succeeded", b"many")
-    client.hset(SettingKeys(steps.engine.store.namespace).pools, "default", b"[")
-
-    found = pool(steps)
-
-    assert (found.ready, found.slots, found.parked) == (1, 10, 0)
-    assert found.paused is not None
-    assert found.paused.by == "unknown"
-    assert steps.engine.stats.snapshot().states["ready"] == 1
-    assert steps.engine.stats.series() is not None
+def test_a_pool_that_was_never_used_is_not_found(engine: Engine) -> None:
+    for ask in (engine.pools.get, engine.pools.resume, lambda name: engine.pools.pause(name, by="me")):
+        with pytest.raises(PoolNotFound, match="nowhere"):
+            ask("nowhere")
+    with pytest.raises(OptionInvalid):
+        engine.pools.configure("no good", slots=1)
+    assert engine.topology.pools() == []
