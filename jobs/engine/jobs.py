@@ -160,7 +160,7 @@ class Jobs:
         for _ in _rounds():
             if holder == job_id:
                 return None
-            held_by = self._settled(holder)
+            held_by = self.settled(holder)
             is_live = held_by is not None and self.holds_unique_key(held_by)
             if held_by is not None and is_live and not (on_duplicate == "replace" and self._cancel_waiting(holder)):
                 return held_by
@@ -168,7 +168,7 @@ class Jobs:
                 holder = self._unique.take(name, job_id, expected=holder)
         raise OutcomeUnknown("The unique key is fought over; nothing was created.", fix="Try again.")
 
-    def _settled(self, job_id: str) -> Job | None:
+    def settled(self, job_id: str) -> Job | None:
         """The job; where it is not there yet, another look after the moment that its enqueue may take."""
         job = self.find(job_id)
         if job is None:
@@ -380,10 +380,7 @@ class Jobs:
     def server_now_ms(self) -> int:
         """The time by which jobs are due."""
         now = self._clock.now_ms()
-        if now is not None:
-            return now
-        seconds, microseconds = self._store.read(lambda client: client.time())
-        return int(seconds) * 1000 + int(microseconds) // 1000
+        return self._store.time_ms() if now is None else now
 
     def _route_of(self, job_id: str) -> Route | None:
         route = codec.route_in(job_id)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import heapq
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -38,6 +39,8 @@ ORDER = (
     JobState.SKIPPED,
 )
 """The order of states in a list that shows several. Live ones run forward in time, ended ones newest first."""
+
+_SCORE = re.compile(r"-?(inf|[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?)\Z")
 
 Reader = Callable[[Route, Sequence[str]], list[Job | None]]
 
@@ -202,8 +205,8 @@ def _decode_cursor(cursor: str) -> _Place:
         raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         place = msgspec.json.decode(raw, type=_Place)
         JobState(place.state)
-        if place.score.lstrip("-") not in ("inf",):
-            float(place.score)
+        if not _SCORE.match(place.score):
+            raise ValueError(f"{place.score!r} is no score")
     except (ValueError, msgspec.MsgspecError) as error:
         raise OptionInvalid("This cursor is not one of ours.", fix="Start again without a cursor.") from error
     return place

@@ -7,7 +7,6 @@ from jobs.engine.holders import Holders
 from jobs.engine.jobs import Jobs
 from jobs.engine.leases import Leases
 from jobs.engine.workers import Workers
-from jobs.store.codec import parse_route
 from jobs.store.connection import Store
 from jobs.store.topology import Topology
 
@@ -31,8 +30,7 @@ class Upkeep:
         """Drops the claims of one bucket (of 256) whose job is gone, and unique keys whose job has ended; how many."""
         dropped = 0
         for job_id, holder in self._directory.sweep(bucket):
-            route = parse_route(holder)
-            if route is not None and self._is_abandoned(job_id):
+            if self._is_abandoned(job_id):
                 dropped += self._directory.drop(job_id, holder)
         for name, job_id in self._unique.sweep(bucket):
             if self._is_key_free(job_id):
@@ -41,7 +39,7 @@ class Upkeep:
 
     def _is_abandoned(self, job_id: str) -> bool:
         """Gone, and made sure that no producer that is still on its way brings it into being under this claim."""
-        return self._jobs.find(job_id) is None and self._jobs.void(job_id) == "voided"
+        return self._jobs.settled(job_id) is None and self._jobs.void(job_id) == "voided"
 
     def _is_key_free(self, job_id: str) -> bool:
         job = self._jobs.find(job_id)

@@ -7,17 +7,24 @@ local after_id = ARGV[2] -- its id; it need not be there any more
 local limit = tonumber(ARGV[3]) -- most members
 local descending = ARGV[4] -- '1': from the end
 
+-- Byte by byte, as the line is sorted: Lua's own comparison of texts follows the language of the server's machine.
+local function comes_after(left, right)
+  for position = 1, math.min(#left, #right) do
+    local a, b = string.byte(left, position), string.byte(right, position)
+    if a ~= b then
+      return a > b
+    end
+  end
+  return #left > #right
+end
+
 local function first_rank_after()
   local low = redis.call('ZCOUNT', line, '-inf', '(' .. after_score)
   local high = low + redis.call('ZCOUNT', line, after_score, after_score)
   while low < high do
     local middle = math.floor((low + high) / 2)
     local member = redis.call('ZRANGE', line, middle, middle)[1]
-    local is_after = member > after_id
-    if descending == '1' then
-      is_after = member >= after_id
-    end
-    if is_after then
+    if comes_after(member, after_id) or (descending == '1' and member == after_id) then
       high = middle
     else
       low = middle + 1
