@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from dashboard.formats import clock, count, plural, rate, read_moment
@@ -12,6 +13,7 @@ from dashboard.formats import clock, count, plural, rate, read_moment
 WIDTH, HEIGHT, DEATHS = 600, 150, 44
 GRID_LINES = 3
 MINUTES = 60
+BUCKET_SECONDS = 10  # of stats.series
 
 
 @dataclass(frozen=True)
@@ -38,17 +40,15 @@ class Throughput:
 
 
 def throughput(series: Sequence[dict[str, Any]], now: datetime) -> Throughput | None:
-    """The last hour by the minute, from the buckets of ``stats.series``; None when nothing has ended in it.
-
-    The minute that is still filling is left out: it would always show a fall.
-    """
-    minute = now.replace(second=0, microsecond=0)
-    times = [minute - timedelta(minutes=back) for back in range(MINUTES, 0, -1)]
+    """The last hour in minutes that end at the last whole bucket; None when nothing has ended in it."""
+    end = math.floor(now.timestamp() / BUCKET_SECONDS) * BUCKET_SECONDS
+    times = [datetime.fromtimestamp(end - 60 * back, UTC) for back in range(MINUTES, 0, -1)]
     sums = {at: dict.fromkeys(("succeeded", "failed", "dead"), 0) for at in times}
     for bucket in series:
         at = read_moment(bucket["at"])
-        of_minute = sums.get(at.replace(second=0, microsecond=0)) if at else None
-        if of_minute is not None:
+        back = (end - at.timestamp()) / 60 if at else 0
+        if 0 < back <= MINUTES:
+            of_minute = sums[times[MINUTES - math.ceil(back)]]
             for name in of_minute:
                 of_minute[name] += bucket[name]
     if not any(any(bucket.values()) for bucket in sums.values()):
@@ -74,7 +74,7 @@ def throughput(series: Sequence[dict[str, Any]], now: datetime) -> Throughput | 
         dead=count(died),
         sentence=(
             f"{plural(ended, 'job')} succeeded and {count(died)} died "
-            f"between {clock(times[0])[:5]} and {clock(minute)[:5]} UTC."
+            f"between {clock(times[0])[:5]} and {clock(datetime.fromtimestamp(end, UTC))[:5]} UTC."
         ),
         table=tuple(
             (clock(at)[:5], count(bucket["succeeded"]), count(bucket["failed"]), count(bucket["dead"]))

@@ -193,9 +193,7 @@ def _alive(overall: Overall) -> Answer:
 
 
 def _late(overall: Overall) -> Answer:
-    late = [
-        pool for pool in overall.pools if (pool["oldest_ready_age_seconds"] or 0) > LATE_SECONDS and not pool["paused"]
-    ]
+    late = [pool for pool in overall.pools if is_late(pool)]
     question = "Is anything late?"
     if not late:
         return Answer(
@@ -263,6 +261,11 @@ def _keeping_up(overall: Overall) -> Answer:
 
 def busy_words(busy: int, slots: int) -> str:
     return f"{count(busy)} of {count(slots)} slots busy" if slots else f"{count(busy)} running, no slots"
+
+
+def is_late(pool: dict[str, Any]) -> bool:
+    """True when a job is ready for too long, and nobody has paused the pool on purpose."""
+    return (pool["oldest_ready_age_seconds"] or 0) > LATE_SECONDS and not pool["paused"]
 
 
 def unserved(pool: dict[str, Any]) -> bool:

@@ -28,6 +28,7 @@ dashboard = [
 
 urlpatterns = [
     path("", views.home, name="home"),
+    path("favicon.ico", views.favicon, name="favicon"),
     path("livez", health.livez, name="livez"),
     path("readyz", health.readyz, name="readyz"),
     path("accounts/login/", login.Login.as_view(), name="login"),

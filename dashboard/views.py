@@ -12,6 +12,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.templatetags.static import static
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
@@ -35,6 +36,12 @@ ID_MAX_BYTES = 200
 @require_GET
 def home(request: HttpRequest) -> HttpResponse:
     return redirect("dashboard:overview")
+
+
+@require_GET
+def favicon(request: HttpRequest) -> HttpResponse:
+    """Where browsers look on pages that name none."""
+    return redirect(static("dashboard/favicon.svg"))
 
 
 @require_GET

@@ -63,7 +63,7 @@ def troubled_first(overall: Overall) -> list[dict[str, Any]]:
         overall.pools,
         key=lambda pool: (
             not findings.unserved(pool),
-            not ((pool["oldest_ready_age_seconds"] or 0) > findings.LATE_SECONDS),
+            not findings.is_late(pool),
             not pool["paused"],
             pool["name"],
         ),

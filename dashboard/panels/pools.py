@@ -31,7 +31,7 @@ def _sentence(overall: Overall, unserved: list[str]) -> str:
     if unserved:
         names = ", ".join(unserved[:3]) + (f" and {len(unserved) - 3} more" if len(unserved) > 3 else "")
         return f"No worker serves {names}, where jobs are ready."
-    late = [pool["name"] for pool in overall.pools if (pool["oldest_ready_age_seconds"] or 0) > findings.LATE_SECONDS]
+    late = [pool["name"] for pool in overall.pools if findings.is_late(pool)]
     if late:
         return f"Late: {', '.join(late[:3])}."
     return "Every pool with ready jobs has a worker, and none is late."

@@ -103,6 +103,8 @@ function stale(why) {
 
 /* ------------------------------------------------------------------------------------------------------------ panel */
 
+const LONGEST_ADDRESS = 12_000; // of a request for the rows that are shown; those beyond stay as they were loaded
+
 let fetching = false;
 let again = false;
 let timer;
@@ -141,6 +143,12 @@ async function refresh() {
   }
 }
 
+/** Progress and countdowns change without a change of any figure: where they are shown they are asked for. */
+function poll() {
+  const seconds = Math.min(...[...(panel?.querySelectorAll("[data-poll]") ?? [])].map((part) => Number(part.dataset.poll)));
+  if (status.kind === "live" && Number.isFinite(seconds) && Date.now() - refreshedAt >= seconds * 1000) refreshSoon(true);
+}
+
 /** True while text of the panel is being selected: changing it now would take it away. */
 function reading() {
   const selection = getSelection();
@@ -165,7 +173,10 @@ async function fetchRows() {
   const body = document.getElementById("rows");
   const url = new URL(panel.dataset.fragment, location.href);
   url.searchParams.set("updates", "1");
-  for (const row of [...body.children].slice(0, 200)) url.searchParams.append("shown", row.dataset.key);
+  for (const row of body.children) {
+    if (url.href.length > LONGEST_ADDRESS) break;
+    url.searchParams.append("shown", row.dataset.key);
+  }
   const response = await fetch(url, { headers: { Accept: "text/html" } });
   if (!response.ok || reading()) return;
   const sent = new DOMParser().parseFromString(await response.text(), "text/html");
@@ -302,6 +313,7 @@ say();
 setInterval(() => {
   if (document.hidden) return;
   tick();
+  poll();
   say();
 }, 1000);
 live.start();

@@ -257,3 +257,18 @@ def test_without_the_store_figures_dim_actions_go_off_and_all_comes_back(
     expect(page.locator("#trouble")).to_be_hidden()
     expect(page.get_by_role("button", name="Resubmit")).to_be_enabled()
     settle(page)
+
+
+def test_progress_moves_though_no_figure_changes(visit: Visit, shop: Shop) -> None:
+    shop.ready()
+    route = shop.engine.topology.partitions("default")[0]
+    held = shop.engine.leases.lease(route, worker="w", token="t" * 22, limit=1, lease_ms=60_000).jobs[0]
+    shop.engine.leases.start(route, [(held.id, held.token, held.leased_at)])
+    shop.engine.leases.progress(held, 3, 12, "page three")
+    page = visit("viewer", f"/dashboard/jobs/{held.id}/")
+    settle(page)
+    expect(page.locator(".progress")).to_contain_text("3 of 12: page three")
+
+    shop.engine.leases.progress(held, 9, 12, "page nine")
+
+    expect(page.locator(".progress")).to_contain_text("9 of 12: page nine")

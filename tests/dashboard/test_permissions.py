@@ -14,7 +14,7 @@ from tests.dashboard.browsing import TOKEN, send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
 
-OPEN = {"livez", "readyz", "accounts/login/", "accounts/logout/", ""}
+OPEN = {"livez", "readyz", "accounts/login/", "accounts/logout/", "favicon.ico", ""}
 """What may be asked for without a login: it shows nothing and changes nothing but the asker's own session."""
 
 PAGES = ("/dashboard/", "/dashboard/jobs/", "/dashboard/dead/", "/dashboard/pools/", "/dashboard/workers/")

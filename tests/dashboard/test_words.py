@@ -1,0 +1,128 @@
+"""How figures, lengths of time and findings are worded."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from dashboard import charts, findings, formats
+from dashboard.reads import Overall
+
+NOW = datetime(2026, 1, 1, 12, 0, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(None, "–"), (0, "0"), (999, "999"), (1_337, "1,337"), (999_999, "999,999"), (1_210_000, "1.21 m")],
+)
+def test_a_count(number: float | None, text: str) -> None:
+    assert formats.count(number) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "–"),
+        (0.0, "0 ms"),
+        (0.34, "340 ms"),
+        (7.94, "7.9 s"),
+        (41.2, "41 s"),
+        (130, "2 min 10 s"),
+        (120, "2 min"),
+        (41 * 60, "41 min"),
+        (12 * 3600 + 60, "12 h"),
+        (3 * 3600 + 120, "3 h 2 min"),
+        (86_400 * 3, "3 days"),
+    ],
+)
+def test_a_length_of_time(seconds: float | None, text: str) -> None:
+    assert formats.duration(seconds) == text
+
+
+@pytest.mark.parametrize(("rate", "text"), [(None, "–"), (0, "0"), (0.051, "0.05"), (2.44, "2.4"), (914.2, "914")])
+def test_a_rate(rate: float | None, text: str) -> None:
+    assert formats.rate(rate) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "now"), (22, "in 22 s"), (-2460, "41 min ago")])
+def test_a_moment_from_now(seconds: float, text: str) -> None:
+    assert formats.relative(NOW + timedelta(seconds=seconds), NOW) == text
+
+
+def pool(name: str = "billing", **facts: Any) -> dict[str, Any]:
+    zeros = dict.fromkeys(("ready", "scheduled", "retry_wait", "leased", "dead", "slots", "throughput_per_second"), 0)
+    healthy = {"name": name, "paused": None, "workers": 1, "slots_actual": 10}
+    return zeros | healthy | {"oldest_ready_age_seconds": None, "predicted_wait_seconds": None} | facts
+
+
+def overall(*pools: dict[str, Any]) -> Overall:
+    states = {
+        state: sum(each[state] for each in pools) for state in ("ready", "scheduled", "retry_wait", "leased", "dead")
+    }
+    return Overall(pools=pools, states=states, hosts=1, workers=1, at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("facts", "drains"),
+    [
+        ({}, "now"),
+        ({"ready": 5, "predicted_wait_seconds": 2.0}, "now"),
+        ({"ready": 5, "predicted_wait_seconds": 660.0}, "11 min"),
+        ({"ready": 5, "workers": 0, "predicted_wait_seconds": 1.0}, "never"),
+        ({"ready": 5}, "unknown"),
+        ({"ready": 5, "paused": {"by": "ana"}}, "paused"),
+    ],
+)
+def test_when_a_pool_drains(facts: dict[str, Any], drains: str) -> None:
+    assert findings.drains_in(pool(**facts)) == drains
+
+
+class TestFindings:
+    def test_a_pool_that_is_late_is_one(self) -> None:
+        found = findings.needs(overall(pool(ready=868, leased=10, oldest_ready_age_seconds=130.0)))
+
+        assert [need.before + need.noun + need.after for need in found] == ["Pool billing is 2 min 10 s behind"]
+
+    def test_a_long_pause_without_an_end_is_one_and_a_short_one_is_none(self) -> None:
+        def paused(minutes: int) -> Overall:
+            at = (NOW - timedelta(minutes=minutes)).isoformat()
+            return overall(pool(ready=5, paused={"by": "ana", "at": at, "reason": "disk", "until": None}))
+
+        assert findings.needs(paused(5)) == []
+        assert findings.needs(paused(90))[0].cause == "Paused by ana: disk. Nothing says when it ends."
+
+    def test_a_moment_that_is_none_breaks_nothing(self) -> None:
+        assert findings.needs(overall(pool(ready=5, paused={"by": "x", "at": "then", "until": "soon"}))) == []
+
+    def test_the_headline_counts_in_words(self) -> None:
+        busy = overall(pool("a", ready=1, workers=0), pool("b", ready=1, workers=0))
+
+        assert findings.headline(busy, findings.needs(busy)) == "Two things need you"
+        assert findings.headline(overall(pool()), []) == "Nothing needs you"
+
+    def test_a_question_is_never_answered_from_nothing(self) -> None:
+        unknown = Overall()
+
+        assert findings.headline(unknown, []) == "Nothing is known yet"
+        assert "has not been read" in findings.summary(unknown)
+
+
+class TestChart:
+    def bucket(self, seconds_ago: int, **counts: int) -> dict[str, Any]:
+        at = NOW - timedelta(seconds=seconds_ago + 5)
+        return {"at": at.isoformat(), "succeeded": 0, "failed": 0, "dead": 0} | counts
+
+    def test_nothing_draws_nothing(self) -> None:
+        assert charts.throughput([], NOW) is None
+        assert charts.throughput([self.bucket(4_000, succeeded=5)], NOW) is None
+
+    def test_the_newest_whole_buckets_make_the_last_point(self) -> None:
+        chart = charts.throughput([self.bucket(10, succeeded=60), self.bucket(60, succeeded=60, dead=2)], NOW)
+
+        assert chart is not None
+        assert chart.done == "2.0/s"
+        assert chart.sentence == "120 jobs succeeded and 2 died between 11:00 and 12:00 UTC."
+        assert chart.line.count(",") == charts.MINUTES
+        assert chart.scale == ("3", "2", "1", "0")
