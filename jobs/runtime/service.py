@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from jobs.runtime.loop import Loop
@@ -21,11 +22,11 @@ class Service(Protocol):
         """Does what is due and answers how much of what it did. Raises StoreUnavailable where the store is away."""
 
 
-def service_loop(service: Service) -> Loop:
-    """The thread that keeps a service going."""
+def service_loop(service: Service, on_done: Callable[[dict[str, int]], None] = lambda done: None) -> Loop:
+    """The thread that keeps a service going. ``on_done`` is told what each tick has done."""
 
     def tick() -> float:
-        service.tick()
+        on_done(service.tick())
         return service.every
 
     return Loop(service.name, tick)

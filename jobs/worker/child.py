@@ -37,6 +37,7 @@ from jobs.worker.messages import (
     Closed,
     Drain,
     HandBack,
+    Look,
     Lost,
     Message,
     Opened,
@@ -78,6 +79,8 @@ class Source(Protocol):
     def trouble(self) -> str | None: ...
 
     def start(self) -> None: ...
+
+    def look(self) -> None: ...
 
     @property
     def is_quiet(self) -> bool: ...
@@ -195,6 +198,8 @@ class Child:
 
     def _obey(self, message: Message) -> None:
         match message:
+            case Look():
+                self._source.look()
             case AloneEnded(job_id):
                 self._isolation.ended(job_id)
             case Lost(leases):

@@ -22,6 +22,7 @@ from jobs.worker.messages import (
     Closed,
     Drain,
     HandBack,
+    Look,
     Message,
     Opened,
     Ready,
@@ -97,6 +98,11 @@ class Crew:
         """Seconds until something has to be done without a message: the selector's time-out."""
         start = self._start_after if len(self.children) < self._wanted else inf
         return max(0.0, min(WATCH_SECONDS, start - monotonic(), self._kill_at - monotonic()))
+
+    def look(self) -> None:
+        """Jobs have become ready."""
+        for child in self.children:
+            child.send(Look())
 
     def drain(self) -> None:
         """Take nothing new, finish what runs, end. No replacements from now on."""
@@ -186,7 +192,10 @@ class Crew:
             case RunAlone():
                 self._isolate(message, child)
             case Report():
+                is_news = message.slots != child.report.slots or message.trouble != child.report.trouble
                 child.report = message
+                if is_news:
+                    self._on_change(child)
             case Ready():
                 child.is_ready = True
                 self._start_backoff.reset()

@@ -53,6 +53,9 @@ class Errand:
     def start(self) -> None:
         self._pool.hand([self._work])
 
+    def look(self) -> None:
+        """It has all that it will ever have."""
+
     def quiesce(self) -> None:
         """It has been from the start."""
 

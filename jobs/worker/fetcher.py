@@ -26,7 +26,7 @@ from jobs.worker.waiter import Waiter
 
 log = logging.getLogger("jobs.worker")
 
-IDLE_SECONDS = 12.0
+IDLE_SECONDS = 8.0
 """A partition that was found empty is looked at again after as long, should a wake-up have been lost."""
 
 REFRESH_SECONDS = 6.0
@@ -110,6 +110,11 @@ class Fetcher(threading.Thread):
         if self._routes and self._paused.issuperset(self._routes):
             return "paused"
         return None
+
+    def look(self) -> None:
+        """Ask every partition again, as if the server had woken us for it."""
+        self._waiter.woken.update(self._routes)
+        self._bell.set()
 
     def quiesce(self) -> None:
         """Begin no lease call any more; one may be under way until ``is_quiet``."""

@@ -73,6 +73,10 @@ class Serve(Message):
     """The first word to an ordinary child: lease jobs and run them."""
 
 
+class Look(Message):
+    """Jobs have become ready: look for them now. The store wakes one waiting worker; that may be a frozen one."""
+
+
 class AloneEnded(Message):
     """The process that ran this job alone has ended, one way or another."""
 
@@ -106,4 +110,4 @@ class HandBack(Message):
 
 
 FromChild = Ready | Opened | Closed | RunAlone | Report | Retiring | Bye
-FromSupervisor = Serve | RunAlone | AloneEnded | Lost | CancelRequested | Drain | Stop | HandBack
+FromSupervisor = Serve | RunAlone | Look | AloneEnded | Lost | CancelRequested | Drain | Stop | HandBack

@@ -39,6 +39,12 @@ log = logging.getLogger("jobs.worker")
 LIVE_SECONDS = 10.0
 """The main loop moves every second; when it has not for as long, the host is not alive."""
 
+MAKES_READY = ("promoted", "unparked", "recovered", "released")
+"""What services count when jobs have become ready by their work."""
+
+CHANGES_RULES = ("pushed", "cleared")
+"""What they count when what people set for types or pools has changed: others may have to act on it."""
+
 LAST_WORDS_SECONDS = 5.0
 """At the end: how long the store may take to hear of dead children, and that the host leaves."""
 
@@ -123,7 +129,8 @@ class Supervisor:
         self._beating = Loop("presence", self._presence.tick)
         self._marking = Loop("marker", StartMarker(self._engine, self._children_now).tick)
         self._loops = [self._renewing, self._settling, self._beating, self._marking]
-        self._loops += [service_loop(service) for service in self._services]
+        self._service_loops = [service_loop(service, self._on_service_done) for service in self._services]
+        self._loops += self._service_loops
         if self._options.burst:
             burst = BurstWatch(self._engine, self._options, lambda: self._crew.is_idle, self._post(self._on_burst_over))
             self._loops.append(Loop("burst", burst.tick))
@@ -212,11 +219,19 @@ class Supervisor:
         self._stop()
 
     def _on_change(self, child: ChildHandle) -> None:
-        """A child is ready, or dead."""
+        """A child is ready or dead, or how it serves has changed."""
         if child.exit_code is not None:
             self._presence.forget(child)
             self._settling.nudge()
         self._beating.nudge()
+
+    def _on_service_done(self, done: dict[str, int]) -> None:
+        """From a service's thread."""
+        if any(done.get(what) for what in MAKES_READY):
+            self._mailbox.post(self._crew.look)
+        if any(done.get(what) for what in CHANGES_RULES):
+            for loop in self._service_loops:
+                loop.nudge()
 
     def _on_command(self, worker_id: str, command: str) -> None:
         """From the presence thread: what somebody told a worker to do."""
