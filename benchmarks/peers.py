@@ -25,7 +25,7 @@ from benchmarks.hosts import ROOT, Host, project_environment, wait_until
 from benchmarks.report import Bar, Figure, conditions, progress, show
 from benchmarks.server import BenchmarkServer
 
-REQUIREMENTS = ("dramatiq[redis]==2.2.*", "taskiq==0.13.*", "taskiq-redis==1.2.*")
+REQUIREMENTS = ("dramatiq[redis]==2.2.*", "taskiq==0.13.*", "taskiq-redis==1.2.*", "hiredis==3.5.*")
 PACKAGES = ("Django", "redis", "hiredis")
 FULL_ROUNDS, FULL_JOBS, FULL_PEER_JOBS = 5, 50_000, 10_000
 SHORT_ROUNDS, SHORT_JOBS, SHORT_PEER_JOBS = 1, 10_000, 2_000
@@ -43,7 +43,9 @@ class Peer:
 
 
 def _taskiq_worker(broker: str) -> tuple[str, ...]:
-    return ("-m", "taskiq", "worker", f"benchmarks.peer_taskiq:{broker}", "--workers", "1", "--max-async-tasks", "100")
+    target = f"benchmarks.peer_taskiq:{broker}"
+    quiet = ("--log-level", "WARNING")  # it would print two lines a task otherwise
+    return ("-m", "taskiq", "worker", target, "--workers", "1", "--max-async-tasks", "100", *quiet)
 
 
 PEERS = (
@@ -143,7 +145,10 @@ def _stream_left(client: redis.Redis) -> int:
 
 def _environment_of_peers() -> Path:
     """The Python of an environment with the peers in it, made when it is not there."""
-    folder = Path(tempfile.gettempdir()) / f"mainspring-peers-{sys.version_info[0]}.{sys.version_info[1]}"
+    folder = (
+        Path(tempfile.gettempdir())
+        / f"mainspring-peers-{sys.version_info[0]}.{sys.version_info[1]}-{len(REQUIREMENTS)}"
+    )
     python = folder / "bin" / "python"
     if not (folder / "complete").exists():
         progress(f"installing {', '.join(REQUIREMENTS)} into {folder}")

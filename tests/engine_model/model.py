@@ -169,7 +169,7 @@ class Model:
         """held, cancel (held, but asked to stop), ended (under this token) or lost."""
         now = self.now(pool)
         job = self.jobs.get(job_id)
-        if job is None or job.token != token or job.state == "ready":
+        if job is None or job.token != token:
             return "lost"
         if job.state != "leased":
             return "ended"
@@ -195,7 +195,7 @@ class Model:
     def fail(self, pool: str, job_id: str, token: str, outcome: str, delay_ms: int) -> str:
         now = self.now(pool)
         job = self.jobs.get(job_id)
-        if job is None or job.token != token or job.state == "ready":
+        if job is None or job.token != token:
             return "lost"
         if job.state != "leased":
             return job.state
@@ -356,7 +356,7 @@ class Model:
         if job.cancel:
             self._end(job, "cancelled", now)
         else:
-            job.state = "ready"
+            job.state, job.token = "ready", ""  # who held it is told that it lost it, not that it ended it
         return job.state
 
     def _charge_crash(self, job: ModelJob, now: int) -> str:

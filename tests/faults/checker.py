@@ -282,8 +282,7 @@ def leases_do_not_overlap(
     """K5: a lease begins after the one before it was given back or ran out by the server's clock."""
     for job, claims in histories.claims.items():
         for earlier, later in pairwise(claims):
-            ran_out = later.granted_ms + CLOCK_SLACK_MS >= earlier.deadline_ms
-            if not ran_out and not _given_back(histories, job, earlier, later):
+            if not _is_over(histories, job, earlier, later):
                 left = earlier.deadline_ms - later.granted_ms
                 yield Violation("K5", job, f"leased again while the lease before it had {left} ms to go")
 
@@ -300,6 +299,11 @@ def runs_do_not_overlap(
         for earlier, later in pairwise(several):
             if later.invoke.fence == earlier.invoke.fence:
                 yield Violation("K6", job, f"ran twice under one lease, fence {later.invoke.fence}")
+            elif later.invoked < earlier.answered:
+                older = _claim_of(histories, job, earlier)
+                newer = _claim_of(histories, job, later)
+                if older and newer and not _is_over(histories, job, older, newer):
+                    yield Violation("K6", job, f"attempt {later.invoke.attempt} began while the one before it held on")
 
 
 def budgets_are_kept(
@@ -515,6 +519,17 @@ def _given_back(histories: Histories, job: str, earlier: Claim, later: Claim) ->
         action.name in ENDINGS and _token_for(action, job) == earlier.token and action.invoked <= later.action.answered
         for action in histories.by_job[job]
     )
+
+
+def _is_over(histories: Histories, job: str, earlier: Claim, later: Claim) -> bool:
+    """Whether the earlier lease had run out by the server's clock, or was given back, when the later was granted."""
+    ran_out = later.granted_ms + CLOCK_SLACK_MS >= earlier.deadline_ms
+    return ran_out or _given_back(histories, job, earlier, later)
+
+
+def _claim_of(histories: Histories, job: str, run: Action) -> Claim | None:
+    """The lease under which a handler ran, if its grant was heard of."""
+    return next((claim for claim in histories.claims[job] if claim.fence == run.invoke.fence), None)
 
 
 def _asked_to_die(histories: Histories, job: str) -> bool:

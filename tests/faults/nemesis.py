@@ -25,6 +25,13 @@ def kill_host(stage: Stage, proof: dict[str, Any]) -> None:
     stage.replace_host(host)
 
 
+def terminate_host(stage: Stage, proof: dict[str, Any]) -> None:
+    """SIGTERM, as a deployment does: what runs is finished, the rest is handed back. A new host takes its place."""
+    host = stage.working_host()
+    proof["exit code"] = host.stop()
+    stage.replace_host(host)
+
+
 def kill_child(stage: Stage, proof: dict[str, Any]) -> None:
     """SIGKILL of a process that runs jobs."""
     host = stage.working_host()

@@ -57,6 +57,7 @@ def kills(folder: Path, profile: Profile) -> Report:
             {
                 "kill host": Every(2.0, nemesis.kill_host),
                 "kill child": Every(3.1, nemesis.kill_child),
+                "terminate host": Every(5.3, nemesis.terminate_host),
                 "kill server": Every(every, nemesis.kill_server, at_most=profile.server_kills),
             },
             while_=run.producing,
@@ -66,7 +67,7 @@ def kills(folder: Path, profile: Profile) -> Report:
         run.wait_until_drained()
         return run.judge(
             Expectations(
-                faults=("kill host", "kill child", "kill server"), recoveries=1, refusals=0, slots={POOL: SLOTS}
+                faults=("kill host", "kill child", "terminate host", "kill server"), recoveries=1, slots={POOL: SLOTS}
             )
         )
 
@@ -107,7 +108,7 @@ def poison(folder: Path, profile: Profile) -> Report:
         run.start_host(processes=2)
         others = [{"key": f"good:{number}"} for number in range(profile.poison_neighbours)]
         run.enqueue("fault.nothing", others[::2])
-        (pill,) = run.enqueue("fault.poison", [{"key": "poison"}])
+        (pill,) = run.enqueue("fault.poison", [{"key": "poison", "padding": "x" * 100_000}])
         run.enqueue("fault.nothing", others[1::2])
         run.wait_until_drained()
         job = run.engine.jobs.get(pill)

@@ -41,14 +41,14 @@ LUA_BUGS = (
     LuaBug(
         "complete does not compare the token",
         "job_complete.lua",
-        "not record or record[TOKEN] ~= token",
-        "not record",
+        "raw and is_under_token(raw, token) and byte_at",
+        "raw and byte_at",
     ),
     LuaBug(
         "fail does not compare the token",
         "job_fail.lua",
-        "not record or record[TOKEN] ~= token or",
-        "not record or",
+        "not record or record[TOKEN] ~= token then",
+        "not record then",
     ),
     LuaBug(
         "release, crash and park do not compare the token",
@@ -65,8 +65,8 @@ LUA_BUGS = (
     LuaBug(
         "a completion is accepted twice",
         "job_complete.lua",
-        "elseif record[STATE] == 'leased' then",
-        "elseif record[STATE] == 'leased' or record[STATE] == 'succeeded' then",
+        "if state == LEASED_CODE and byte_at",
+        "if (state == LEASED_CODE or state == SUCCEEDED_CODE) and byte_at",
     ),
     LuaBug(
         "a late failure buries a finished job",
@@ -122,8 +122,8 @@ LUA_BUGS = (
     LuaBug(
         "a pause is ignored by leases",
         "job_lease.lua",
-        "if pause[1] and (",
-        "if false and (",
+        "if pause[1] and not (",
+        "if false and not (",
     ),
     LuaBug(
         "a lease that is asked for again takes more jobs",

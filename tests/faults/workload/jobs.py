@@ -60,7 +60,7 @@ if "FAULTS_KNOWS_STRANGERS" in os.environ:  # a newer version of the code, which
 
 
 @job("fault.poison", pool=POOL, max_crashes=3)
-def poison(key: str, *, ctx: Context) -> str:
+def poison(key: str, padding: str = "", *, ctx: Context) -> str:
     """Kills the process that runs it, each time."""
     with running(ctx, key):
         os.kill(os.getpid(), signal.SIGKILL)
