@@ -12,7 +12,7 @@ from time import monotonic
 from jobs.engine import Engine
 from jobs.registry import registry
 
-EVERY_SECONDS = 15.0
+EVERY_SECONDS = 20.0
 
 PARKED_SECONDS = 60.0
 """Parked jobs are looked for when what this host may run has changed, and now and then all the same: another host, that

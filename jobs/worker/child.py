@@ -48,7 +48,6 @@ from jobs.worker.messages import (
     Stop,
 )
 from jobs.worker.options import WorkerOptions
-from jobs.worker.settlement import Release
 from jobs.worker.slots import PoolSlots
 
 log = logging.getLogger("jobs.worker")
@@ -264,12 +263,11 @@ class Child:
         self._exit(0)
 
     def _abandon_running(self) -> None:
-        """Hand back what runs: it has begun and is charged. What its handler still returns is not reported."""
+        """Give up what runs. The supervisor hands it back when this process, and the handlers in it, are gone."""
         for execution in self._running():
             lease = execution.lease
             self._marks.lost.add((lease.id, lease.token))
             execution.stop(LeaseLost("The worker is stopping; the job goes back and will run again."))
-            self._flusher.settle(execution.batch, Release(lease.id, lease.token, charged=True))
             self._abandoned += 1
 
     def _exit(self, code: int) -> None:

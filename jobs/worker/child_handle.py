@@ -42,8 +42,8 @@ class _OpenBatch:
         return [HeldLease(self.route, job_id, self.token) for job_id in self.ids]
 
 
-class Errand(NamedTuple):
-    """What a child that was made for one job was made for."""
+class Suspect(NamedTuple):
+    """The job that a child was made for, to run it alone."""
 
     job_id: str
     asker: ChildHandle  # whose slot waits for it
@@ -63,7 +63,7 @@ class ChildHandle:
         self.started_at_ms = int(time() * 1000)
         self.is_ready = False
         self.is_leaving = False
-        self.errand: Errand | None = None  # set: it was made for one job
+        self.suspect: Suspect | None = None  # set: it was made for this one job
         self.report = Report({}, 0, 0, None, False)
         self.abandoned = 0
         self._batches: dict[int, _OpenBatch] = {}
@@ -73,7 +73,7 @@ class ChildHandle:
     @property
     def is_alone(self) -> bool:
         """Made for one job under suspicion; counts for nothing else."""
-        return self.errand is not None
+        return self.suspect is not None
 
     @property
     def can_work(self) -> bool:

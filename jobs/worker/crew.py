@@ -14,7 +14,7 @@ from time import monotonic
 
 from jobs.runtime.loop import Backoff
 from jobs.runtime.process import describe_exit, resident_bytes
-from jobs.worker.child_handle import ChildHandle, Errand
+from jobs.worker.child_handle import ChildHandle, Suspect
 from jobs.worker.leases import CrashSettler
 from jobs.worker.messages import (
     AloneEnded,
@@ -168,7 +168,7 @@ class Crew:
         """A process of its own for a job under suspicion; its lease moves there."""
         lease = order.lease
         alone = self._conceive()
-        alone.errand = Errand(lease.id, asker)
+        alone.suspect = Suspect(lease.id, asker)
         alone.open_batch(Opened(1, lease.token, lease.route, [lease.id]))
         asker.drop({lease.id})
         alone.send(order)
@@ -206,6 +206,7 @@ class Crew:
                     log.info("%s retires: %s", child.id, reason)
                 child.is_leaving = True
             case Bye(abandoned):
+                child.abandoned = abandoned
                 self.abandoned += abandoned
 
     def _bury(self, child: ChildHandle, exit_code: int) -> None:
@@ -227,8 +228,8 @@ class Crew:
         self.children = list(self._children.values())
         self._settler.take_over(child, reason)
         child.link.close()
-        if child.errand is not None:
-            child.errand.asker.send(AloneEnded(child.errand.job_id))
+        if child.suspect is not None:
+            child.suspect.asker.send(AloneEnded(child.suspect.job_id))
         self._on_change(child)
 
     def _say_to_all(self, farewell: Stop | HandBack) -> None:

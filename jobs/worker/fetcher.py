@@ -26,10 +26,10 @@ from jobs.worker.waiter import Waiter
 
 log = logging.getLogger("jobs.worker")
 
-IDLE_SECONDS = 8.0
+IDLE_SECONDS = 10.0
 """A partition that was found empty is looked at again after as long, should a wake-up have been lost."""
 
-REFRESH_SECONDS = 6.0
+REFRESH_SECONDS = 8.0
 """New pools, new partitions and changed slots are noticed within as long."""
 
 BURST_IDLE_SECONDS = 0.2
@@ -70,7 +70,7 @@ class Fetcher(threading.Thread):
         self._announce = announce
         self._on_spent = on_spent
         self._bell = threading.Event()
-        self._waiter = Waiter(engine, self._bell.set)
+        self._woken: set[Route] = set()  # the waiters add, this thread empties; both in one operation
         self._leasing = threading.Lock()
         self._quiet = False
         self._routes: list[Route] = []
@@ -105,15 +105,16 @@ class Fetcher(threading.Thread):
     @property
     def trouble(self) -> str | None:
         """Why nothing is consumed, when nothing is."""
-        if self._trouble or self._waiter.trouble:
-            return self._trouble or self._waiter.trouble
+        for trouble in (self._trouble, *(line.waiter.trouble for line in list(self._lines.values()))):
+            if trouble:
+                return trouble
         if self._routes and self._paused.issuperset(self._routes):
             return "paused"
         return None
 
     def look(self) -> None:
         """Ask every partition again, as if the server had woken us for it."""
-        self._waiter.woken.update(self._routes)
+        self._woken.update(self._routes)
         self._bell.set()
 
     def quiesce(self) -> None:
@@ -134,7 +135,6 @@ class Fetcher(threading.Thread):
     # the thread
 
     def run(self) -> None:
-        self._waiter.start()
         while not self._quiet:
             try:
                 self._refresh()
@@ -179,7 +179,8 @@ class Fetcher(threading.Thread):
     def _line(self, name: str) -> _Line:
         if name not in self._lines:
             self._engine.topology.ensure(name)
-            self._lines[name] = _Line(self._new_pool(name, 0, self._bell.set))
+            waiter = Waiter(self._engine, self._woken.add, self._bell.set)
+            self._lines[name] = _Line(self._new_pool(name, 0, self._bell.set), waiter)
         return self._lines[name]
 
     # leasing
@@ -283,12 +284,17 @@ class Fetcher(threading.Thread):
 
     def _rest(self) -> None:
         with_room = [route for route in self._routes if self._room(route.pool) > 0]
-        if not self._waiter.is_armed and (empty := [route for route in with_room if self._is_asleep(route)]):
-            self._waiter.arm(empty, self._idle_seconds)
+        for line in self._lines.values():
+            if not line.waiter.is_armed and (empty := self._empty_routes(line, with_room)):
+                line.waiter.arm(empty, self._idle_seconds)
         self._bell.wait(self._seconds_to_rest(with_room))
         self._bell.clear()
-        while self._waiter.woken:
-            self._asleep_until.pop(self._waiter.woken.pop(), None)
+        while self._woken:
+            self._asleep_until.pop(self._woken.pop(), None)
+
+    def _empty_routes(self, line: _Line, with_room: list[Route]) -> list[Route]:
+        """What a pool with room may wait for. One without must not: it would take the wake-up away from others."""
+        return [route for route in with_room if route.pool == line.slots.name and self._is_asleep(route)]
 
     def _seconds_to_rest(self, with_room: list[Route]) -> float:
         """Until the first partition that we could lease from may have something again."""
@@ -313,10 +319,11 @@ class Fetcher(threading.Thread):
 
 
 class _Line:
-    """A pool's slots with what the fetcher remembers of them."""
+    """A pool's slots, who waits for its jobs, and what the fetcher remembers of it."""
 
-    def __init__(self, slots: PoolSlots) -> None:
+    def __init__(self, slots: PoolSlots, waiter: Waiter) -> None:
         self.slots = slots
+        self.waiter = waiter
         self._lookahead = Lookahead()
         self._ended = 0
         self._moved_at = monotonic()

@@ -110,11 +110,15 @@ class Estate(NamedTuple):
     started: list[StartedLease]
     held: list[HeldLease]
     reason: str
+    by_intent: bool  # it gave up what ran because it was told to end: no crash
     died_at: float  # monotonic
 
 
 class CrashSettler:
-    """``tick`` settles estates: a crash for each job that had begun, the others go back as if nothing had been."""
+    """``tick`` settles estates: a crash for each job that had begun, the others go back as if nothing had been.
+
+    What a child gave up when it was told to end has begun too, and is charged, but is no crash.
+    """
 
     def __init__(self, engine: Engine, options: WorkerOptions) -> None:
         self._engine = engine
@@ -126,7 +130,7 @@ class CrashSettler:
         """From the main thread, once the child is dead and its link has been read to the end."""
         _, held = child.leases()
         if held:
-            self._estates.put(Estate(child.id, child.started(), held, reason, monotonic()))
+            self._estates.put(Estate(child.id, child.started(), held, reason, child.abandoned > 0, monotonic()))
 
     @property
     def is_done(self) -> bool:
@@ -160,15 +164,19 @@ class CrashSettler:
 
     def _settle(self, estate: Estate) -> None:
         for route, begun in _by_route(estate.started).items():
-            marks = [(started.lease.id, started.lease.token, started.started_at_ms) for started in begun]
-            self._engine.leases.crash(route, marks, reason=estate.reason)
+            if estate.by_intent:
+                leases = [(started.lease.id, started.lease.token) for started in begun]
+                self._engine.leases.release(route, leases, charged=True)
+            else:
+                marks = [(started.lease.id, started.lease.token, started.started_at_ms) for started in begun]
+                self._engine.leases.crash(route, marks, reason=estate.reason)
         charged = {started.lease for started in estate.started}
         rest: defaultdict[Route, list[HeldLease]] = defaultdict(list)
         for lease in estate.held:
             if lease not in charged:
                 rest[lease.route].append(lease)
-        for route, leases in rest.items():
-            self._engine.leases.release(route, [(lease.id, lease.token) for lease in leases])
+        for route, unbegun in rest.items():
+            self._engine.leases.release(route, [(lease.id, lease.token) for lease in unbegun])
 
 
 def _by_route(started: Iterable[StartedLease]) -> dict[Route, list[StartedLease]]:

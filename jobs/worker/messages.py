@@ -61,7 +61,7 @@ class Retiring(Message):
 
 
 class Bye(Message):
-    """The last word before exit. ``abandoned``: attempts that were running and were handed back."""
+    """The last word before exit. ``abandoned``: attempts that still run and are to be handed back after it."""
 
     abandoned: int
 

@@ -195,6 +195,7 @@ class Supervisor:
 
     def _on_signals(self) -> None:
         for number in self._signals.read():
+            self.wants_restart = False
             if self._stopping:
                 log.warning("%s again: handing back what still runs", number.name)
                 self._crew.hand_back()

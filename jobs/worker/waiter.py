@@ -1,4 +1,4 @@
-"""Waits on the server for work, so that the fetcher can wait for everything at once in one place: its bell."""
+"""Waits on the server for work of one pool, so that the fetcher can wait for everything at once: at its bell."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff, sleep
 log = logging.getLogger("jobs.worker")
 
 
-class Waiter(threading.Thread):
-    """Blocks on the server while it is armed. One wait at a time; a wait that has begun cannot be changed."""
+class Waiter:
+    """Blocks on the server, in a thread of its own, while it is armed.
 
-    def __init__(self, engine: Engine, on_news: Callable[[], object]) -> None:
-        super().__init__(name="waiter", daemon=True)
+    A wait that has begun cannot be changed. So each pool has one: what it waits for is always that pool, and a pool
+    that gets room again is never deaf because the wait began when it had none.
+    """
+
+    def __init__(self, engine: Engine, on_woken: Callable[[Route], object], on_end: Callable[[], object]) -> None:
         self._engine = engine
-        self._on_news = on_news
-        self._armed = threading.Semaphore(0)
+        self._on_woken = on_woken
+        self._on_end = on_end
+        self._requests = threading.Semaphore(0)
         self._request: tuple[list[Route], float] | None = None
+        self._thread: threading.Thread | None = None
         self._backoff = Backoff()
-        self.woken: set[Route] = set()  # added to here, emptied by the fetcher; both in one operation
         self.trouble: str | None = None
 
     @property
@@ -31,30 +35,31 @@ class Waiter(threading.Thread):
         return self._request is not None
 
     def arm(self, routes: list[Route], timeout: float) -> None:
-        """Wait for one of these to have work, at most ``timeout`` seconds; then say so."""
+        """Wait for one of these to have work, at most ``timeout`` seconds; then say so. Not while armed."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="waiter", daemon=True)
+            self._thread.start()
         self._request = (routes, timeout)
-        self._armed.release()
+        self._requests.release()
 
-    def run(self) -> None:
+    def _serve(self) -> None:
         while True:
-            self._armed.acquire()
+            self._requests.acquire()
             if self._request is not None:
                 self._wait(*self._request)
             self._request = None
-            self._on_news()
+            self._on_end()
 
     def _wait(self, routes: list[Route], timeout: float) -> None:
         try:
             route = self._engine.leases.wait_for_work(routes, timeout)
-        except ENVIRONMENT_ERRORS as error:
-            self.trouble = str(error)
-            sleep(self._backoff.next_seconds())
         except Exception as error:
+            if not isinstance(error, ENVIRONMENT_ERRORS):
+                log.exception("waiting for work failed")
             self.trouble = str(error)
-            log.exception("waiting for work failed")
             sleep(self._backoff.next_seconds())
         else:
             self.trouble = None
             self._backoff.reset()
             if route is not None:
-                self.woken.add(route)
+                self._on_woken(route)

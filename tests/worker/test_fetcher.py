@@ -242,6 +242,24 @@ def test_it_says_when_its_share_of_jobs_is_spent(parts: Parts, gate: Gate, start
     eventually(lambda: sum(parts.get(job_id).state == "succeeded" for job_id in ids) == 20)
 
 
+def test_a_pool_that_was_full_hears_of_its_next_job_at_once(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    start_fetcher(pools=("default", "other"), concurrency=1)
+    parts.enqueue()  # fills its pool
+    eventually(lambda: len(gate.begun) == 1)
+    parts.enqueue(pool="other")  # the wait begins anew while the first pool is full
+    eventually(lambda: len(gate.begun) == 2)
+    gate.opened.set()
+    eventually(lambda: len(parts.closed) == 2)
+
+    begun = time.monotonic()
+    parts.enqueue()
+
+    eventually(lambda: len(gate.begun) == 3)
+    assert time.monotonic() - begun < 2.0
+
+
 def test_a_pause_is_a_reason_not_to_consume(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
     parts.engine.topology.ensure("default")
     parts.engine.pools.pause("default", by="a test")
