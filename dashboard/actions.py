@@ -54,10 +54,11 @@ def act(request: HttpRequest, verb: str) -> HttpResponseBase:
         if not job_ids:
             return _answer(request, ok=False, text=f"Nothing was selected to {action.label.lower()}.", status=400)
         outcomes = action.perform(job_ids)
-    except OutcomeUnknown as error:
-        return _answer(request, ok=False, text=f"{error} Look before you do it again.", status=503)
-    except StoreUnavailable as error:
-        return _answer(request, ok=False, text=f"{error} Nothing more was done.", status=503)
+    except OutcomeUnknown:
+        text = f"{reads.TROUBLE} It is not known whether this was done: look before you do it again."
+        return _answer(request, ok=False, text=text, status=503)
+    except StoreUnavailable:
+        return _answer(request, ok=False, text=f"{reads.TROUBLE} Nothing more was done.", status=503)
     except SchedulerError as error:
         return _answer(request, ok=False, text=f"{error} {error.fix}".strip(), status=409)
     _log(request, action, sum(error is None for error in outcomes.values()), jobs=job_ids[:20])
@@ -176,8 +177,8 @@ def confirm(request: HttpRequest, verb: str) -> HttpResponseBase:
             context |= {"filters": filters, "until": until, "number": number}
         else:
             raise Http404
-    except reads.UNREACHABLE as error:
-        messages.error(request, f"{error} Nothing was done.")
+    except reads.UNREACHABLE:
+        messages.error(request, f"{reads.TROUBLE} Nothing was done.")
         return redirect(back)
     return render(request, "dashboard/confirm.html", context)
 

@@ -189,7 +189,8 @@ def _alive(overall: Overall) -> Answer:
     if overall.workers:
         detail = f"{plural(overall.workers, 'worker')} on {plural(overall.hosts, 'host')}"
         return Answer("Is anything running jobs?", "succeeded", "Yes", detail, url)
-    return Answer("Is anything running jobs?", "warning" if overall.known else "", "No", "no worker is alive", url)
+    waits = any(pool["ready"] or pool["leased"] for pool in overall.pools)
+    return Answer("Is anything running jobs?", "warning" if waits else "", "No", "no worker is alive", url)
 
 
 def _late(overall: Overall) -> Answer:

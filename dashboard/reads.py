@@ -4,6 +4,7 @@ place, and what cannot be read is answered with the last that was known and its 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,13 @@ from jobs.api import ErrorGroup, JobFilter, Page, Worker
 from jobs.core.job import Job
 from jobs.exceptions import OutcomeUnknown, StoreUnavailable
 
+log = logging.getLogger(__name__)
+
 UNREACHABLE = (StoreUnavailable, OutcomeUnknown)
+TROUBLE = "The store cannot be reached."
+FIX = "Start the server, or correct SCHEDULER_REDIS_URL; “manage.py doctor” says what is wrong."
+"""What pages say. Addresses and causes are in the log: not everybody who may look at jobs need know them."""
+
 BUDGET_SECONDS = 1.5
 """So long a page waits for the store before it says that it is away."""
 
@@ -92,6 +99,8 @@ class LastKnown:
 
     def _failed(self, error: Exception) -> Overall:
         last = self._overall
+        if not last.trouble:
+            log.warning("dashboard.store_away %s", error)
         return Overall(
             pools=last.pools,
             states=last.states,
@@ -99,8 +108,8 @@ class LastKnown:
             workers=last.workers,
             at=last.at,
             read_at=last.read_at,
-            trouble=str(error) or "The store cannot be reached.",
-            fix=getattr(error, "fix", ""),
+            trouble=TROUBLE,
+            fix=FIX,
         )
 
     def forget(self) -> None:

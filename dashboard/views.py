@@ -66,7 +66,7 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
     """A panel alone, for a page that is open. 503 while the store is away: the page then keeps and dims what it has."""
     overall = reads.overall()
     if overall.trouble:
-        return _away(overall)
+        return _away()
     common = {"overall": overall, "now": overall.now, "figures": figures(overall), "panel": BY_SLUG.get(slug)}
     try:
         if slug == "job":
@@ -84,8 +84,8 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
         return JsonResponse({"error": {"code": error.code, "message": "This job is gone.", "fix": ""}}, status=404)
     except OptionInvalid as error:
         return JsonResponse({"error": {"code": error.code, "message": str(error), "fix": error.fix}}, status=400)
-    except reads.UNREACHABLE as error:
-        return JsonResponse({"error": {"code": error.code, "message": str(error), "fix": error.fix}}, status=503)
+    except reads.UNREACHABLE:
+        return _away()
 
 
 @require_GET
@@ -137,8 +137,8 @@ def raw(request: HttpRequest) -> HttpResponseBase:
         found = reads.job(request.GET.get("id", "")[:ID_MAX_BYTES])
     except JobNotFound:
         return HttpResponse("This job is gone.", status=404, content_type="text/plain; charset=utf-8")
-    except reads.UNREACHABLE as error:
-        return HttpResponse(str(error), status=503, content_type="text/plain; charset=utf-8")
+    except reads.UNREACHABLE:
+        return HttpResponse(reads.TROUBLE, status=503, content_type="text/plain; charset=utf-8")
     body = json.dumps(getattr(found, part), indent=2, ensure_ascii=False).encode("utf-8", "replace")
     response = HttpResponse(body, content_type="application/json; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{part}.json"'
@@ -184,20 +184,17 @@ def _read(context: Callable[[], dict[str, Any]], overall: Overall) -> dict[str, 
         return context()
     except OptionInvalid as error:
         return {"template": "dashboard/unread.html", "trouble": str(error), "fix": error.fix}
-    except reads.UNREACHABLE as error:
-        overall = reads.overall()
-        return {
+    except reads.UNREACHABLE:
+        return shell(reads.overall()) | {
             "template": "dashboard/unread.html",
-            "overall": overall,
-            "figures": figures(overall),
-            "trouble": str(error),
-            "fix": error.fix,
+            "trouble": reads.TROUBLE,
+            "fix": reads.FIX,
         }
 
 
-def _away(overall: Overall) -> JsonResponse:
+def _away() -> JsonResponse:
     return JsonResponse(
-        {"error": {"code": "store_unavailable", "message": overall.trouble, "fix": overall.fix}}, status=503
+        {"error": {"code": "store_unavailable", "message": reads.TROUBLE, "fix": reads.FIX}}, status=503
     )
 
 

@@ -91,7 +91,6 @@ function print(figures) {
 /** The store is away, or back: figures dim, actions go off, the banner says why. */
 function stale(why) {
   const was = document.body.classList.contains("is-stale");
-  if (why) trouble.querySelector("[data-trouble]").textContent = why;
   if (Boolean(why) === was) return;
   document.body.classList.toggle("is-stale", Boolean(why));
   trouble.hidden = !why;
@@ -274,7 +273,7 @@ function say() {
     link.href = `${line.dataset.login}?next=${encodeURIComponent(location.pathname + location.search)}`;
     nodes.push(link);
   }
-  line.className = `live is-${{ live: "succeeded", polling: "succeeded" }[status.kind] ?? "warning"}`;
+  line.className = `live is-${shape === "succeeded" ? "succeeded" : "warning"}`;
   line.replaceChildren(...nodes);
 }
 
