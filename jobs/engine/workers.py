@@ -117,11 +117,10 @@ class Workers:
             pipeline = client.pipeline(transaction=False)
             pipeline.hgetall(self._keys.workers)
             pipeline.zrange(self._keys.alive, 0, -1, withscores=True)
-            pipeline.time()
             return list(pipeline.execute())
 
-        stored, alive, (seconds, microseconds) = self._store.read(send)
-        now = self._clock.now_ms() or int(seconds) * 1000 + int(microseconds) // 1000
+        stored, alive = self._store.read(send)
+        now = self._clock.now_ms() or self._store.time_ms()
         until = dict(alive)
         workers = []
         for worker_id, raw in stored.items():

@@ -10,8 +10,10 @@ import os
 import random
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -59,6 +61,9 @@ SOCKET_SECONDS = 5.0
 """How long one answer may take."""
 
 CONNECT_SECONDS = 3.0
+
+TURN_SECONDS = 0.1
+"""How long a wait stays with one slot of a cluster before it looks at the next."""
 
 LONGEST_WAIT = 10.0
 """Seconds for which one wait may block: a connection that died silently is noticed soon after."""
@@ -162,17 +167,17 @@ class Store:
 
     def time_ms(self) -> int:
         """The server's clock, Unix milliseconds."""
-        seconds, microseconds = self.read(lambda client: client.time())
+        seconds, microseconds = self.read(lambda client: client.time(**_of_one_node(client)))
         return int(seconds) * 1000 + int(microseconds) // 1000
 
     def describe(self) -> dict[str, Any]:
         """What the server says of itself: ``url`` (no password), ``info`` (flat), ``time_ms``, ``config`` (what may
         be read)."""
-        info: Any = self.read(lambda client: client.info())
+        info: Any = self.read(lambda client: client.info(**_of_one_node(client)))
         config: dict[str, str] = {}
         for name in ("save", "appendonly", "appendfsync", "maxmemory-policy", "databases"):
             try:
-                config.update(self.read(lambda client: client.config_get(name)))  # noqa: B023
+                config.update(self.read(lambda client: client.config_get(name, **_of_one_node(client))))  # noqa: B023
             except SchedulerError:
                 continue  # managed servers refuse CONFIG
         return {
@@ -258,7 +263,7 @@ class Store:
         Each thread has a connection of its own for this, which waits longer than that and never sends again.
         """
         try:
-            popped: Any = self._waiting_client().blpop(list(keys), timeout=min(max(timeout, 0.01), LONGEST_WAIT))
+            popped = _pop_first(self._waiting_client(), keys, min(max(timeout, 0.01), LONGEST_WAIT))
         except _ERRORS_OF_REDIS as error:
             self._waiting.client = None
             self._revive(error)
@@ -390,6 +395,32 @@ def shown_url(url: str) -> str:
     if ":" not in credentials:  # no password; an "@" may be part of a path
         return scheme + separator + rest
     return f"{scheme}{separator}{credentials.partition(':')[0]}:***{at}{place}"
+
+
+def _of_one_node(client: Any) -> dict[str, Any]:
+    """Options of a command that a cluster would otherwise answer once for every node."""
+    return {"target_nodes": client.get_default_node()} if _is_cluster(client) else {}
+
+
+def _is_cluster(client: Any) -> bool:
+    return isinstance(client, RedisCluster)
+
+
+def _pop_first(client: Any, keys: Sequence[str], timeout: float) -> Any:
+    """Key and first element of the first list that has one. One call can wait in one slot of a cluster only: there,
+    the slots take turns."""
+    if not _is_cluster(client):
+        return client.blpop(list(keys), timeout=timeout)
+    slots: dict[int, list[str]] = defaultdict(list)
+    for key in keys:
+        slots[client.keyslot(key)].append(key)
+    turn = timeout if len(slots) == 1 else min(TURN_SECONDS, timeout)
+    deadline = time.monotonic() + timeout
+    for lists in cycle(slots.values()):
+        popped = client.blpop(lists, timeout=turn)
+        if popped or time.monotonic() >= deadline:
+            return popped
+    return None
 
 
 def _is_transient(error: Exception) -> bool:
