@@ -98,9 +98,9 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Live updates --------------------------------------------------------------------------------------------------------
-# Hints only, on the engine's server under a prefix of its own. The pub/sub layer survives what the default layer does
-# not: idle connections under the read time-out of redis-py 8.
+# Channel layer -------------------------------------------------------------------------------------------------------
+# For consumers of your own apps that send to one another. The dashboard needs none: each web process reads for itself.
+# The pub/sub layer, because the default one dies of the read time-out that redis-py 8 gives to idle connections.
 
 CHANNEL_LAYERS = {
     "default": {

@@ -122,11 +122,8 @@ class Command(BaseCommand):
         if settings.redis_url == "memory:":
             store, kept = "bundled Valkey, in memory", "The jobs are lost then; the database stays."
         elif settings.redis_url == "embedded:":
-            folder = os.path.relpath(settings.var_dir)
-            store, kept = (
-                f"bundled Valkey, data under {folder}/",
-                f"Nothing is lost: jobs and database stay under {folder}/.",
-            )
+            folder = _shown(settings.var_dir)
+            store, kept = f"bundled Valkey, data in {folder}/", f"Nothing is lost: jobs and database stay in {folder}/."
         else:
             store, kept = "the server of SCHEDULER_REDIS_URL", "Jobs stay on that server."
         example = """report.build --payload '{"year": 2015}'""" if samples else "TYPE"
@@ -141,8 +138,8 @@ def _python() -> str:
 
 def _shown(path: Path) -> str:
     """Relative to where the user stands, if it is below that."""
-    here = Path.cwd()
-    return str(path.resolve().relative_to(here)) if path.resolve().is_relative_to(here) else str(path)
+    path = path.resolve()
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _lives_in(var_dir: Path) -> bool:
