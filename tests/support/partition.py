@@ -68,7 +68,7 @@ def held(**fields: Any) -> Record:
 def packed(value: Record) -> bytes:
     """A record as it is stored (lua/include/record_fields.lua)."""
     state, *numbers, token, worker = value
-    texts = b"".join(bytes([len(text)]) + text.encode() for text in (token, worker))
+    texts = b"".join(bytes([len(text)]) + text for text in (token.encode(), worker.encode()))
     return codec._RECORD.pack(codec._STATE_OF.index(state), *numbers) + texts
 
 
