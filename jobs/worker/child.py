@@ -17,7 +17,7 @@ import sys
 import threading
 from math import inf
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from jobs.engine import Engine, get_engine
 from jobs.exceptions import JobCancelled, LeaseLost
@@ -49,6 +49,7 @@ from jobs.worker.messages import (
 )
 from jobs.worker.options import WorkerOptions
 from jobs.worker.slots import PoolSlots
+from jobs.worker.source import Source
 
 log = logging.getLogger("jobs.worker")
 
@@ -60,33 +61,6 @@ FLUSH_SECONDS = 10.0
 
 LEASE_CALL_SECONDS = 12.0
 """On the way out: how long a lease call that is under way may take to answer. What it brings is handed back."""
-
-
-class Source(Protocol):
-    """Where the jobs of a child come from: a ``Fetcher`` or an ``Errand``."""
-
-    @property
-    def pools(self) -> list[PoolSlots]: ...
-
-    @property
-    def in_hand(self) -> int: ...
-
-    @property
-    def is_idle(self) -> bool: ...
-
-    @property
-    def trouble(self) -> str | None: ...
-
-    def start(self) -> None: ...
-
-    def look(self) -> None: ...
-
-    @property
-    def is_quiet(self) -> bool: ...
-
-    def quiesce(self) -> None: ...
-
-    def hand_back(self) -> None: ...
 
 
 class Child:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jobs.core.job import Route
 from jobs.runtime.process import is_stopped
-from jobs.worker.cells import Cells, StartedJob
+from jobs.worker.cells import Cells
 from jobs.worker.link import Link
 from jobs.worker.messages import FromSupervisor, Opened, Report
 from jobs.worker.nursery import Conception
@@ -65,7 +65,7 @@ class ChildHandle:
         self.is_leaving = False
         self.suspect: Suspect | None = None  # set: it was made for this one job
         self.report = Report({}, 0, 0, None, False)
-        self.abandoned = 0
+        self.has_said_bye = False
         self._batches: dict[int, _OpenBatch] = {}
         self._newest_batch = 0
         self._lock = threading.Lock()
@@ -119,6 +119,3 @@ class ChildHandle:
                 for job in self.cells.started()
                 if (batch := self._batches.get(job.batch)) is not None
             ]
-
-    def started_jobs(self) -> list[StartedJob]:
-        return self.cells.started()

@@ -206,7 +206,7 @@ class Crew:
                     log.info("%s retires: %s", child.id, reason)
                 child.is_leaving = True
             case Bye(abandoned):
-                child.abandoned = abandoned
+                child.has_said_bye = True
                 self.abandoned += abandoned
 
     def _bury(self, child: ChildHandle, exit_code: int) -> None:

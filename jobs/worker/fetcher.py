@@ -18,7 +18,8 @@ from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff
 from jobs.worker.batch import Batch
 from jobs.worker.cells import MAX_SLOTS, Cells
 from jobs.worker.flusher import Flusher
-from jobs.worker.lookahead import MOST, Lookahead
+from jobs.worker.line import STALL_SECONDS, Line
+from jobs.worker.lookahead import MOST
 from jobs.worker.options import WorkerOptions
 from jobs.worker.settlement import Park, Release
 from jobs.worker.slots import PoolSlots, Work
@@ -29,14 +30,11 @@ log = logging.getLogger("jobs.worker")
 IDLE_SECONDS = 10.0
 """A partition that was found empty is looked at again after as long, should a wake-up have been lost."""
 
-REFRESH_SECONDS = 8.0
-"""New pools, new partitions and changed slots are noticed within as long."""
-
 BURST_IDLE_SECONDS = 0.2
 """The same for a host that is to exit when there is nothing to do."""
 
-STALL_SECONDS = 0.25
-"""Jobs that have waited here as long while no slot became free go back: somebody else may have one."""
+REFRESH_SECONDS = 8.0
+"""New pools, new partitions and changed slots are noticed within as long."""
 
 UNFLUSHED_LIMIT = 5000
 """No new jobs while so many results wait for the store."""
@@ -76,7 +74,7 @@ class Fetcher(threading.Thread):
         self._routes: list[Route] = []
         self._turn = 0
         self._refresh_at = 0.0
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, Line] = {}
         self._asleep_until: dict[Route, float] = {}
         self._paused: set[Route] = set()
         self._grants: dict[Route, tuple[str, float]] = {}  # sent and not answered yet: token, when first sent
@@ -105,9 +103,8 @@ class Fetcher(threading.Thread):
     @property
     def trouble(self) -> str | None:
         """Why nothing is consumed, when nothing is."""
-        for trouble in (self._trouble, *(line.waiter.trouble for line in list(self._lines.values()))):
-            if trouble:
-                return trouble
+        if self._trouble:
+            return self._trouble
         if self._routes and self._paused.issuperset(self._routes):
             return "paused"
         return None
@@ -176,11 +173,11 @@ class Fetcher(threading.Thread):
         settings = self._engine.settings
         return self._options.concurrency or configured.get(pool, settings.pools.get(pool, settings.slots))
 
-    def _line(self, name: str) -> _Line:
+    def _line(self, name: str) -> Line:
         if name not in self._lines:
             self._engine.topology.ensure(name)
             waiter = Waiter(self._engine, self._woken.add, self._bell.set)
-            self._lines[name] = _Line(self._new_pool(name, 0, self._bell.set), waiter)
+            self._lines[name] = Line(self._new_pool(name, 0, self._bell.set), waiter)
         return self._lines[name]
 
     # leasing
@@ -292,7 +289,7 @@ class Fetcher(threading.Thread):
         while self._woken:
             self._asleep_until.pop(self._woken.pop(), None)
 
-    def _empty_routes(self, line: _Line, with_room: list[Route]) -> list[Route]:
+    def _empty_routes(self, line: Line, with_room: list[Route]) -> list[Route]:
         """What a pool with room may wait for. One without must not: it would take the wake-up away from others."""
         return [route for route in with_room if route.pool == line.slots.name and self._is_asleep(route)]
 
@@ -316,52 +313,3 @@ class Fetcher(threading.Thread):
         for batch, lease, _ in pool.take_back():
             self._jobs_taken -= 1
             self._flusher.settle(batch, Release(lease.id, lease.token))
-
-
-class _Line:
-    """A pool's slots, who waits for its jobs, and what the fetcher remembers of it."""
-
-    def __init__(self, slots: PoolSlots, waiter: Waiter) -> None:
-        self.slots = slots
-        self.waiter = waiter
-        self._lookahead = Lookahead()
-        self._ended = 0
-        self._moved_at = monotonic()
-
-    def resize(self, size: int) -> None:
-        if size != self.slots.size:
-            self.slots.resize(size)
-
-    def hand(self, works: list[Work]) -> None:
-        if not self.slots.waiting:
-            self._moved_at = monotonic()  # these have not waited yet, however long the slots were idle before
-        self.slots.hand(works)
-
-    def measure(self) -> None:
-        self._lookahead.measure(self.slots.ended, self.slots.busy_seconds)
-        self.slots.low_water = self._ahead // 2
-
-    @property
-    def has_enough(self) -> bool:
-        """More than half of what it should hold ready is still waiting: the next call shall be worth its while."""
-        return self.slots.waiting > self.slots.low_water
-
-    @property
-    def room(self) -> int:
-        return self.slots.size + self._ahead - self.slots.in_hand
-
-    @property
-    def _ahead(self) -> int:
-        return self._lookahead.jobs(self.slots.size)
-
-    def has_stalled(self) -> bool:
-        """Jobs wait, and no slot has finished one for ``STALL_SECONDS``."""
-        ended, now = self.slots.ended, monotonic()
-        if ended != self._ended or not self.slots.waiting:
-            self._ended, self._moved_at = ended, now
-            return False
-        if now - self._moved_at < STALL_SECONDS:
-            return False
-        self._lookahead.stalled(STALL_SECONDS)
-        self._moved_at = now
-        return True

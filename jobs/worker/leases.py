@@ -110,7 +110,7 @@ class Estate(NamedTuple):
     started: list[StartedLease]
     held: list[HeldLease]
     reason: str
-    by_intent: bool  # it gave up what ran because it was told to end: no crash
+    by_intent: bool  # it ended itself, and gave up what still ran: no crash
     died_at: float  # monotonic
 
 
@@ -130,7 +130,7 @@ class CrashSettler:
         """From the main thread, once the child is dead and its link has been read to the end."""
         _, held = child.leases()
         if held:
-            self._estates.put(Estate(child.id, child.started(), held, reason, child.abandoned > 0, monotonic()))
+            self._estates.put(Estate(child.id, child.started(), held, reason, child.has_said_bye, monotonic()))
 
     @property
     def is_done(self) -> bool:

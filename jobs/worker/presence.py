@@ -94,7 +94,7 @@ class Presence:
             running=child.report.running,
             rss=resident_bytes(child.pid),
             version=self._version,
-            current=[{"id": job.id, "started_at": iso(moment(job.started_at_ms))} for job in child.started_jobs()],
+            current=[{"id": job.id, "started_at": iso(moment(job.started_at_ms))} for job in child.cells.started()],
         )
 
     def _take_gone(self) -> list[str]:

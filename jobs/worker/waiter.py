@@ -28,7 +28,6 @@ class Waiter:
         self._request: tuple[list[Route], float] | None = None
         self._thread: threading.Thread | None = None
         self._backoff = Backoff()
-        self.trouble: str | None = None
 
     @property
     def is_armed(self) -> bool:
@@ -56,10 +55,10 @@ class Waiter:
         except Exception as error:
             if not isinstance(error, ENVIRONMENT_ERRORS):
                 log.exception("waiting for work failed")
-            self.trouble = str(error)
             sleep(self._backoff.next_seconds())
+            for route in routes:  # what came meanwhile has woken nobody: the fetcher shall look, and see what is wrong
+                self._on_woken(route)
         else:
-            self.trouble = None
             self._backoff.reset()
             if route is not None:
                 self._on_woken(route)

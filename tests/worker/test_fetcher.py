@@ -13,7 +13,8 @@ from jobs.engine import Completion
 from jobs.exceptions import OutcomeUnknown
 from jobs.registry import registry
 from jobs.worker.batch import Batch
-from jobs.worker.fetcher import STALL_SECONDS, Fetcher
+from jobs.worker.fetcher import Fetcher
+from jobs.worker.line import STALL_SECONDS
 from jobs.worker.options import WorkerOptions
 from jobs.worker.settlement import Drop, Settlement
 from jobs.worker.slots import PoolSlots, Slot, Work
