@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,6 +99,7 @@ def _drain_and_idle(server: BenchmarkServer, size: Size) -> list[Figure]:
     reset_engine()
     engine = get_engine()
     drain = Figure("drain, 1 process, 10 slots", "jobs/s", Bar(0.35))
+    after = Figure("enqueue to start, right after the drain", "ms", Bar(20, of="value", at_most=True))
     engine.topology.ensure(POOL)
     prober = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.probe", server.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -121,10 +123,11 @@ def _drain_and_idle(server: BenchmarkServer, size: Size) -> list[Figure]:
             engine.pools.resume(POOL)
             wait_until(lambda: _succeeded(engine, POOL) >= goal, 300, every=0.01)  # noqa: B023
             drain.add(size.drain / (time.perf_counter() - began), bare)
+            after.add(_late_ms(lambda: stamp.enqueue(sent_ns=time.monotonic_ns())))
         prober.stdin.close()
         prober.wait()
         prober.stdout.close()
-        return [drain, *_latency(server, stamp, size), *_idle(server, host, size)]
+        return [drain, after, *_latency(server, stamp, size), *_idle(server, host, size)]
 
 
 def _succeeded(engine: Engine, pool: str) -> int:
@@ -133,6 +136,15 @@ def _succeeded(engine: Engine, pool: str) -> int:
     (route,) = engine.topology.partitions(pool)
     keys = partition_keys(engine.store.namespace, route)
     return int(engine.store.client.zcard(keys.succeeded))
+
+
+def _late_ms(enqueue: Callable[[], object]) -> float:
+    """How long one stamped job waited for its handler."""
+    stamps = Path(os.environ["BENCHMARK_STAMPS"])
+    stamps.unlink(missing_ok=True)
+    enqueue()
+    wait_until(lambda: stamps.exists() and stamps.stat().st_size, 30, every=0.001)
+    return int(stamps.read_bytes()) / 1e6
 
 
 def _latency(server: BenchmarkServer, stamp: object, size: Size) -> list[Figure]:

@@ -14,6 +14,8 @@ from typing import Any
 
 import django
 
+from tests.faults.history import Phase
+
 Payloads = list[dict[str, Any]]
 
 
@@ -137,7 +139,7 @@ class Producer:
         except DuplicateJob as error:  # ours: nobody else uses this id
             self.history.write("enqueue", "ok", op, job=error.job_id, outcome="existing")
         except Exception as error:
-            phase: str = _phase(error)
+            phase = _phase(error)
             self.history.write("enqueue", phase, op, outcome=type(error).__name__)
             return phase
         else:
@@ -149,7 +151,7 @@ class Producer:
         return f"{os.environ.get('FAULTS_PROC', 'producer')}:{self.made}"
 
 
-def _phase(error: Exception) -> Any:
+def _phase(error: Exception) -> Phase:
     """Refused for certain, or nobody knows."""
     from jobs.exceptions import StoreUnavailable
 

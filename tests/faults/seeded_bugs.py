@@ -238,7 +238,7 @@ def _forget_that_it_was_sent() -> None:
     def broken(self: Store, *arguments: Any, when_resent: Any = None, **options: Any) -> Any:
         return run(self, *arguments, **options)
 
-    Store.run = broken  # type: ignore[method-assign]
+    Store.run = broken  # type: ignore[method-assign, assignment]
 
 
 def _drop_strangers() -> None:
