@@ -9,8 +9,8 @@ import pytest
 
 from jobs.core.job import moment
 from jobs.core.states import JobState
-from jobs.engine import Engine, JobFilter
-from jobs.engine.listing import MAX_PAGE, SCAN_LIMIT
+from jobs.engine import Engine, JobFilter, listing
+from jobs.engine.listing import MAX_PAGE
 from jobs.exceptions import OptionInvalid
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps
@@ -160,14 +160,17 @@ def test_a_limit_is_kept_within_bounds(steps: Steps, limit: int, given: int) -> 
     assert MAX_PAGE == 1_000
 
 
-def test_a_filter_that_leaves_out_almost_all_goes_on_from_page_to_page(steps: Steps) -> None:
+def test_a_filter_that_leaves_out_almost_all_goes_on_from_page_to_page(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A page looks at no more than so many jobs; what it found may be nothing, and the cursor leads on."""
-    steps.enqueue_many(SCAN_LIMIT + 10)
+    monkeypatch.setattr(listing, "SCAN_LIMIT", 100)
+    steps.enqueue_many(110)
     needle = steps.enqueue(type="needle")
 
     first = steps.engine.jobs.page(JobFilter(type="needle"), limit=10)
 
-    assert (first.items, first.scanned) == ([], SCAN_LIMIT)
+    assert (first.items, first.scanned) == ([], 100)
     second = steps.engine.jobs.page(JobFilter(type="needle"), cursor=first.next_cursor, limit=10)
     assert [job.id for job in second.items] == [needle]
     assert second.next_cursor is None

@@ -1,0 +1,55 @@
+"""Every script has a caller, and every caller fits the script's signature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobs.core.job import JobSpec, Unique
+from jobs.engine import WorkerInfo
+from jobs.store.connection import Store
+from jobs.store.scripts import LUA_DIR
+from tests.support.clock import ManualClock
+from tests.support.steps import Steps
+
+
+def test_the_verbs_of_the_engine_call_every_script(
+    steps: Steps, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that the unpack block does not have, or lacks, is a TypeError at the call."""
+    called: set[str] = set()
+    run = Store.run
+
+    def noted(store: Store, name: str, /, *arguments: Any, **named: Any) -> Any:
+        called.add(name)
+        return run(store, name, *arguments, **named)
+
+    monkeypatch.setattr(Store, "run", noted)
+    engine = steps.engine
+
+    for _ in range(2):  # the second claims a key whose job has ended
+        engine.jobs.enqueue(JobSpec(type="t", unique=Unique(key="k")), [b"{}"])
+        job = steps.lease(started=True)
+        engine.leases.progress(job, 1)
+        engine.leases.renew(steps.route, [(job.id, job.token)], 1_000)
+        steps.complete(job)
+    engine.jobs.resubmit(steps.bury())
+    steps.release(steps.lease())
+    steps.park(steps.lease())
+    engine.leases.unpark(steps.route, ["t"])
+    steps.crash(steps.lease())
+    engine.jobs.run_now(steps.enqueue(id="mine", delay_ms=5))
+    engine.jobs.cancel("mine")
+    engine.jobs.discard("mine")
+    engine.jobs.page()
+    engine.jobs.void("00000000000000000000-default.1.0")
+    engine.leases.promote(steps.route)
+    engine.leases.recover(steps.route)
+    engine.pools.pause("default", by="me")
+    engine.pools.resume("default")
+    facts = WorkerInfo(id="w", host="w", hostname="m", pid=1, pools={}, started_at_ms=1, state="consuming")
+    engine.workers.beat([facts], ttl_ms=1_000)
+    engine.upkeep.prune_partition(steps.route)
+
+    assert called == {path.stem for path in LUA_DIR.glob("*.lua")}
