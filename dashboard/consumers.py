@@ -13,6 +13,7 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth import get_user
+from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
 from dashboard.feed import feed
@@ -39,10 +40,12 @@ class DashboardConsumer(AsyncWebsocketConsumer):
         self._tasks: list[asyncio.Task[None]] = []
         self._taken = 0
         self._user_id: Any = None
-        if not await _may_see(self.scope):
+        self._session_key = self.scope["cookies"].get(settings.SESSION_COOKIE_NAME, "")
+        reader = await _reader(self._session_key)
+        if reader is None:
             await self.close(NOT_ALLOWED)
             return
-        user_id = self.scope["user"].pk  # type: ignore[union-attr]  # somebody who may see has a key
+        user_id = reader.pk
         if self.open_sockets[user_id] >= SOCKETS_PER_USER:
             await self.close(TOO_MANY)
             return
@@ -74,17 +77,17 @@ class DashboardConsumer(AsyncWebsocketConsumer):
     async def _recheck(self) -> None:
         while True:
             await asyncio.sleep(RECHECK_SECONDS * random.uniform(0.8, 1.2))  # spreads the queries
-            if not await _may_see(self.scope):
+            if await _reader(self._session_key) is None:
                 await self.close(NOT_ALLOWED)
                 return
 
 
 @database_sync_to_async
-def _may_see(scope: Any) -> bool:
-    """Whether the session still stands and its user may see the dashboard, read anew from where both are kept."""
-    session = scope.get("session")
-    if session is None or not session.session_key:
-        return False
+def _reader(session_key: str) -> AbstractBaseUser | None:
+    """The user of the session if both still stand and the user may see the dashboard, read anew from the database."""
+    if not session_key:
+        return None
     request = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session.session_key)
-    return may(get_user(request), VIEW)
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    user = get_user(request)
+    return user if isinstance(user, AbstractBaseUser) and may(user, VIEW) else None

@@ -1,11 +1,11 @@
-"""The WebSocket side: origin first, then session and user, then the consumer."""
+"""The WebSocket side: the origin first, then the consumer, which asks for session, user and permission itself."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from channels.auth import AuthMiddlewareStack
 from channels.routing import URLRouter
+from channels.sessions import CookieMiddleware
 from django.urls import path, re_path
 
 from dashboard.consumers import DashboardConsumer
@@ -16,5 +16,5 @@ websocket_urlpatterns: list[Any] = [
     re_path("", refuse),  # type: ignore[arg-type]
 ]
 
-application = SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
+application = SameOrigin(CookieMiddleware(URLRouter(websocket_urlpatterns)))
 """Everything a server needs for ``websocket`` connections."""

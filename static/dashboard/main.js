@@ -108,10 +108,13 @@ let fetching = false;
 let again = false;
 let timer;
 let refreshedAt = Date.now();
+let took = 0;
 
 function refreshSoon(atOnce) {
   if (!panel || document.hidden) return;
-  const wait = atOnce ? 0 : Math.max(0, refreshedAt + Number(panel.dataset.refresh) * 1000 - Date.now());
+  // What the server needs long for is asked for rarely: at most a tenth of the time is spent on it.
+  const gap = Math.max(Number(panel.dataset.refresh) * 1000, took * 10);
+  const wait = atOnce ? 0 : Math.max(0, refreshedAt + gap - Date.now());
   if (timer && !atOnce) return;
   clearTimeout(timer);
   timer = setTimeout(refresh, wait);
@@ -129,11 +132,13 @@ async function refresh() {
     return;
   }
   fetching = true;
+  const started = performance.now();
   try {
     await (document.getElementById("rows") ? fetchRows() : fetchPanel());
   } catch {
     // the line to the server says what is wrong; the page keeps what it has
   }
+  took = performance.now() - started;
   refreshedAt = Date.now();
   fetching = false;
   if (again) {
@@ -145,7 +150,7 @@ async function refresh() {
 /** Progress and countdowns change without a change of any figure: where they are shown they are asked for. */
 function poll() {
   const seconds = Math.min(...[...(panel?.querySelectorAll("[data-poll]") ?? [])].map((part) => Number(part.dataset.poll)));
-  if (status.kind === "live" && Number.isFinite(seconds) && Date.now() - refreshedAt >= seconds * 1000) refreshSoon(true);
+  if (status.kind === "live" && Number.isFinite(seconds) && Date.now() - refreshedAt >= Math.max(seconds * 1000, took * 10)) refreshSoon(true);
 }
 
 /** True while text of the panel is being selected: changing it now would take it away. */
