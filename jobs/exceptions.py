@@ -105,6 +105,12 @@ class StoreUnavailable(SchedulerError):
     code = "store_unavailable"
 
 
+class StoreRefused(SchedulerError):
+    """The server refused a request in a way that repeating it cannot cure."""
+
+    code = "store_refused"
+
+
 class OutcomeUnknown(SchedulerError):
     """The server stopped answering after the request was sent: it may or may not have been carried out."""
 

@@ -9,6 +9,8 @@ from datetime import datetime
 from itertools import count, groupby
 from typing import Any
 
+import msgspec
+
 from jobs.conf import Settings
 from jobs.core.clock import Clock
 from jobs.core.job import EARLIEST_MS, LATEST_MS, Enqueued, Job, JobSpec, Route, Unique, moment
@@ -39,6 +41,14 @@ _CLAIM_SECONDS = 6.0
 _HALF_DONE_SECONDS = 0.05
 
 
+class _IdVoided(Exception):
+    """Our claim on the id was taken for abandoned before the job was there. ``seen``: the void that was found."""
+
+    def __init__(self, seen: str) -> None:
+        super().__init__(seen)
+        self.seen = seen
+
+
 class Jobs:
     """See the module. Every verb raises StoreUnavailable or OutcomeUnknown where the server is away."""
 
@@ -61,6 +71,7 @@ class Jobs:
         """
         self._refuse_large(payloads)
         _refuse_times(spec)
+        spec = self._kept_for_its_window(spec)
         header = codec.encode_header(spec)
         if spec.id is None and spec.unique is None:
             return self._enqueue_many(spec, header, payloads, ids)
@@ -98,8 +109,14 @@ class Jobs:
 
     def _enqueue_with_id(self, spec: JobSpec, body: bytes) -> Enqueued:
         job_id = checked_id(spec.id)
-        route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id))
-        return self._enqueue_claimed(spec, route, job_id, body)
+        void_seen = ""
+        for _ in _rounds():
+            route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id))
+            try:
+                return self._enqueue_claimed(spec, route, job_id, body, void_seen)
+            except _IdVoided as void:
+                void_seen = void.seen
+        raise OutcomeUnknown(f"The id {job_id!r} is fought over; nothing was created.", fix="Try again.")
 
     def _claim_id(self, job_id: str, route: Route) -> Route:
         """Enters the id into the directory; DuplicateJob if a job has it. See the module ``holders``."""
@@ -114,10 +131,12 @@ class Jobs:
                 return route
         raise _id_taken(job_id)
 
-    def _enqueue_claimed(self, spec: JobSpec, route: Route, job_id: str, body: bytes) -> Enqueued:
-        now, due, refused = self._create(spec, route, [job_id], [body], check_ids="1")
+    def _enqueue_claimed(self, spec: JobSpec, route: Route, job_id: str, body: bytes, void_seen: str = "") -> Enqueued:
+        """The second step. DuplicateJob if a job has the id, _IdVoided if somebody took our claim for abandoned."""
+        now, due, refused = self._create(spec, route, [job_id], [body], check_ids="1", void_seen=void_seen)
         if refused:
-            raise _id_taken(job_id)
+            why, _, void = refused[1].decode().partition(":")
+            raise _IdVoided(void) if why == "voided" else _id_taken(job_id)
         return Enqueued(
             id=job_id,
             type=spec.type,
@@ -128,6 +147,7 @@ class Jobs:
 
     def _enqueue_unique(self, spec: JobSpec, unique: Unique, body: bytes, made_id: str | None) -> Enqueued:
         name = _unique_name(spec.type, unique.key)
+        void_seen = ""
         for _ in _rounds():
             if spec.id is not None:
                 job_id = checked_id(spec.id)
@@ -139,19 +159,20 @@ class Jobs:
             existing = self._claim_unique(name, job_id, unique.on_duplicate)
             if existing is not None:
                 if spec.id is not None and self.find(job_id) is None:
-                    self._directory.drop(job_id, str(route))
+                    forget_id(self._store, route, job_id)
                 if unique.on_duplicate == "raise":
                     raise DuplicateJob(
                         f"Job {existing.id} already holds the unique key {unique.key!r}.", job_id=existing.id
                     )
                 return _as_existing(existing)
             try:
-                return self._enqueue_claimed(spec, route, job_id, body)
+                return self._enqueue_claimed(spec, route, job_id, body, void_seen)
+            except _IdVoided as void:
+                void_seen = void.seen if spec.id is not None else ""  # else the next round has another id
             except DuplicateJob:
                 self._unique.drop(name, job_id)
                 if spec.id is not None:
                     raise
-                # Somebody held our claim for abandoned and voided the id: start again.
         raise OutcomeUnknown(f"The unique key {unique.key!r} is fought over; nothing was created.", fix="Try again.")
 
     def _claim_unique(self, name: str, job_id: str, on_duplicate: str) -> Job | None:
@@ -180,7 +201,7 @@ class Jobs:
         """Whether the job still keeps others of its type and key away."""
         until = self.unique_until(job.id)
         if until == "started":
-            return not job.is_terminal and job.attempt == 0
+            return not job.is_terminal and job.started_at is None and not job.attempts
         if isinstance(until, (int, float)):
             return self.server_now_ms() < job.created_at.timestamp() * 1000 + until * 1000
         return not job.is_terminal
@@ -206,7 +227,14 @@ class Jobs:
         return True
 
     def _create(
-        self, spec: JobSpec, route: Route, ids: list[str], bodies: list[bytes], *, check_ids: str = ""
+        self,
+        spec: JobSpec,
+        route: Route,
+        ids: list[str],
+        bodies: list[bytes],
+        *,
+        check_ids: str = "",
+        void_seen: str = "",
     ) -> tuple[int, int, list[bytes]]:
         items: list[str | bytes] = []
         for pair in zip(ids, bodies, strict=True):
@@ -222,8 +250,17 @@ class Jobs:
             priority=spec.priority,
             delay=max(0, spec.delay_ms),
             run_at="" if spec.run_at_ms is None else spec.run_at_ms,
+            void_seen=void_seen,
         )
         return int(now), int(due), refused
+
+    def _kept_for_its_window(self, spec: JobSpec) -> JobSpec:
+        """A job is what holds its unique key: it is kept at least as long as the key's window."""
+        window = spec.unique.until if spec.unique else 0.0
+        kept = self._settings.retention_seconds if spec.result_ttl is None else spec.result_ttl
+        if isinstance(window, str) or window <= kept:
+            return spec
+        return msgspec.structs.replace(spec, result_ttl=float(window))
 
     def _refuse_large(self, payloads: Sequence[bytes]) -> None:
         limit = self._settings.payload_limit

@@ -1,7 +1,7 @@
 -- Creates jobs of one type with the same options.
 -- State: (none) -> ready | scheduled
 -- Errors: none; an id that is taken or voided is named in the reply, and the others are created
--- Reply: now, due, then position and "taken" | "voided" for each job that was not created
+-- Reply: now, due, then position and "taken" | "voided:<void>" for each job that was not created
 -- #include server_now
 -- #include ready_place
 -- #include due_score
@@ -21,10 +21,8 @@ local type = ARGV[3] -- job type
 local priority = tonumber(ARGV[4]) -- -100..100
 local delay = tonumber(ARGV[5]) -- ms from now
 local run_at = ARGV[6] -- ms, '' = now + delay
-local items = 7 -- ARGV[7..]: id, body without its times
-
--- A void protects against a producer that is still on its way; after a minute there is none.
-local VOID_MS = 60000
+local void_seen = ARGV[7] -- the void of an id that the caller has seen and may overwrite, '' = none
+local items = 8 -- ARGV[8..]: id, body without its times
 
 local now = server_now(clock, given_now)
 local due = run_at == '' and now + delay or tonumber(run_at)
@@ -40,8 +38,9 @@ if check_ids ~= '' then
   end
   for i, body in ipairs(redis.call('HMGET', bodies, unpack(ids))) do
     if body == '' then
-      if now - tonumber(redis.call('ZSCORE', voided, ids[i]) or 0) < VOID_MS then
-        refused[i] = 'voided'
+      local void = redis.call('ZSCORE', voided, ids[i]) or '0'
+      if void ~= void_seen then
+        refused[i] = 'voided:' .. void
       else
         redis.call('ZREM', voided, ids[i])
       end

@@ -10,6 +10,8 @@ local id = ARGV[2] -- job id
 if redis.call('HSTRLEN', bodies, id) > 0 then
   return 'exists'
 end
-redis.call('ZADD', voided, server_now(clock, given_now), id)
+-- Each void is another one: a producer may overwrite the one that it has seen, and no later one.
+local before = tonumber(redis.call('ZSCORE', voided, id) or 0)
+redis.call('ZADD', voided, math.max(server_now(clock, given_now), before + 1), id)
 redis.call('HSET', bodies, id, '')
 return 'voided'

@@ -46,6 +46,7 @@ from jobs.exceptions import (
     OptionInvalid,
     OutcomeUnknown,
     SchedulerError,
+    StoreRefused,
     StoreUnavailable,
     WrongState,
 )
@@ -452,9 +453,9 @@ def _translated(error: Exception) -> Exception:
         return _ERRORS[code](facts[:1].upper() + facts[1:] + ("" if facts.endswith(".") else "."))
     if code in _REFUSING_CODES:
         return StoreUnavailable(f"{_REFUSING_CODES[code]} ({error})", fix="`manage.py doctor` checks the server.")
-    if isinstance(error, ResponseError):
-        return StoreUnavailable(f"The server refused: {error}", fix="`manage.py doctor` checks the server.")
-    return StoreUnavailable(str(error))
+    if isinstance(error, ResponseError) and "DB index" not in str(error):
+        return StoreRefused(f"The server refused: {error}", fix="`manage.py doctor` checks the server.")
+    return StoreUnavailable(f"The server refused: {error}", fix="Correct SCHEDULER_REDIS_URL.")
 
 
 def _reason(error: Exception) -> str:

@@ -129,15 +129,35 @@ def test_until_finished_an_ended_job_gives_the_key_free(
     assert second.id != first.id
 
 
-def test_until_started_the_first_lease_gives_the_key_free(engine: Engine, steps: Steps) -> None:
+def test_until_started_the_first_start_gives_the_key_free_and_not_the_lease(engine: Engine, steps: Steps) -> None:
     first = enqueue(engine, until="started")
     assert enqueue(engine, until="started").existing
 
-    steps.lease()
+    job = steps.lease()
+    assert enqueue(engine, until="started").id == first.id
+    steps.start(job)
 
     second = enqueue(engine, until="started")
     assert (second.existing, second.id == first.id) == (False, False)
     assert enqueue(engine, until="started").id == second.id
+
+
+def test_until_started_a_retry_does_not_take_the_key_back(engine: Engine, steps: Steps) -> None:
+    enqueue(engine, until="started")
+    steps.fail(steps.lease(started=True), "retry", delay_ms=60_000)
+
+    assert not enqueue(engine, until="started").existing
+
+
+def test_a_window_holds_longer_than_the_retention(engine: Engine, steps: Steps, clock: ManualClock) -> None:
+    first = enqueue(engine, until=3_600, result_ttl=1.0)
+    job = steps.lease()
+    steps.complete(job, ttl_ms=round(job.extras["result_ttl"] * 1_000))
+
+    clock.advance(3_599)
+    engine.upkeep.prune_partition(steps.route)
+
+    assert enqueue(engine, until=3_600).id == first.id
 
 
 @pytest.mark.parametrize("end", [None, "succeeded", "dead"])

@@ -15,7 +15,7 @@ FRESH = body(created_at=NOW, run_at=NOW)
 
 
 def call(partition: Partition, *ids: str, payload: bytes = b"{}", **changes: Any) -> Any:
-    arguments = {"check_ids": "", "type": "t", "priority": 0, "delay": 0, "run_at": ""} | changes
+    arguments = {"check_ids": "", "type": "t", "priority": 0, "delay": 0, "run_at": "", "void_seen": ""} | changes
     items = [value for job_id in ids for value in (job_id, HEADER + payload)]
     return partition.run("job_enqueue", *items, **arguments)
 
@@ -122,20 +122,21 @@ def test_a_call_that_was_sent_before_does_not_take_anothers_job_for_its_own(part
     assert partition.state() == before
 
 
-def test_an_id_that_was_voided_lately_never_becomes_a_job(partition: Partition) -> None:
-    before = {"bodies": {"a": b""}, "voided": {"a": NOW - 59_999}}
+@pytest.mark.parametrize("void_seen", ["", str(NOW - 6)])
+def test_an_id_that_was_voided_does_not_become_a_job(partition: Partition, void_seen: str) -> None:
+    before = {"bodies": {"a": b""}, "voided": {"a": NOW - 5}}
     partition.put(before)
 
-    reply = call(partition, "a", check_ids="1")
+    reply = call(partition, "a", check_ids="1", void_seen=void_seen)
 
-    assert reply == [NOW, NOW, 1, "voided"]
+    assert reply == [NOW, NOW, 1, f"voided:{NOW - 5}"]
     assert partition.state() == {**before, "clock": NOW}
 
 
-def test_an_id_that_was_voided_long_ago_may_be_used_again(partition: Partition) -> None:
-    partition.put({"bodies": {"a": b""}, "voided": {"a": NOW - 60_000}})
+def test_a_producer_overwrites_the_very_void_that_it_has_seen(partition: Partition) -> None:
+    partition.put({"bodies": {"a": b""}, "voided": {"a": NOW - 5}})
 
-    reply = call(partition, "a", check_ids="1")
+    reply = call(partition, "a", check_ids="1", void_seen=str(NOW - 5))
 
     assert reply == [NOW, NOW]
     assert partition.state() == {

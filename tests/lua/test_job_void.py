@@ -17,6 +17,13 @@ def test_voiding_again_counts_from_then(partition: Partition) -> None:
     assert partition.state()["voided"] == {"a": NOW + 5}
 
 
+def test_each_void_is_another_one_even_in_the_same_millisecond(partition: Partition) -> None:
+    partition.run("job_void", id="a")
+    partition.run("job_void", id="a")
+
+    assert partition.state()["voided"] == {"a": NOW + 1}
+
+
 def test_a_job_that_is_there_stays(partition: Partition) -> None:
     before = {"bodies": {"a": body()}, "ready": {"a": place(1)}}
     partition.put(before)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobs.exceptions import StoreUnavailable
+from jobs.exceptions import StoreRefused
 from jobs.store.scripts import LUA_DIR, script
 from tests.support.partition import NOW, Partition, State, body, due, held, place, record
 from tests.support.steps import everything
@@ -32,7 +32,7 @@ OLD: State = {
 }
 
 KEPT = {"attempts_kept": 25}
-CREATE = {"check_ids": "1", "type": "t", "priority": 0, "delay": 0, "run_at": ""}
+CREATE = {"check_ids": "1", "type": "t", "priority": 0, "delay": 0, "run_at": "", "void_seen": "1"}
 FAIL = ("a", "token", "t", NOW, "retry", 5, 0, "{}")
 
 CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
@@ -97,7 +97,7 @@ def test_nothing_is_written_before_all_is_checked(
     spoil(partition, key)
     stored = everything(partition.store, without=())
 
-    with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
+    with pytest.raises(StoreRefused, match="WRONGTYPE"):
         partition.run(name, *items, **arguments)
 
     assert everything(partition.store, without=()) == stored

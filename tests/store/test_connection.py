@@ -24,6 +24,7 @@ from jobs.exceptions import (
     OptionInvalid,
     OutcomeUnknown,
     SchedulerError,
+    StoreRefused,
     StoreUnavailable,
     WrongState,
 )
@@ -79,9 +80,9 @@ def deaf_port() -> Iterator[int]:
         ("NOPERM User x has no permissions to run the 'hset' command", StoreUnavailable, "lacks a permission"),
         ("NOAUTH Authentication required.", StoreUnavailable, "wants a password"),
         ("WRONGPASS invalid username-password pair", StoreUnavailable, "refused user name or password"),
-        ("WRONGTYPE Operation against a key holding the wrong kind of value", StoreUnavailable, "refused"),
-        ("CROSSSLOT Keys in request don't hash to the same slot", StoreUnavailable, "same slot"),
-        ("ERR unknown command", StoreUnavailable, "unknown command"),
+        ("WRONGTYPE Operation against a key holding the wrong kind of value", StoreRefused, "refused"),
+        ("CROSSSLOT Keys in request don't hash to the same slot", StoreRefused, "same slot"),
+        ("ERR unknown command", StoreRefused, "unknown command"),
     ],
 )
 def test_an_answer_that_refuses_is_told_at_once_and_in_our_words(
