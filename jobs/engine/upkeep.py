@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobs.core.job import Route
+from jobs.engine.batches import READ_BATCH, batches
 from jobs.engine.holders import Holders
 from jobs.engine.jobs import Jobs
 from jobs.engine.leases import Leases
@@ -29,18 +30,18 @@ class Upkeep:
     def sweep_claims(self, bucket: int) -> int:
         """Drops the claims of one bucket (of 256) whose job is gone, and unique keys whose job has ended; how many."""
         dropped = 0
-        for job_id, holder in self._directory.sweep(bucket):
-            if self._is_abandoned(job_id):
-                dropped += self._directory.drop(job_id, holder)
-        for name, job_id in self._unique.sweep(bucket):
-            if self._is_key_free(job_id):
-                dropped += self._unique.drop(name, job_id)
+        for claims in batches(self._directory.sweep(bucket), limit=READ_BATCH):
+            jobs = self._jobs.get_many(job_id for job_id, _ in claims)
+            for (job_id, holder), job in zip(claims, jobs, strict=True):
+                if job is None and self._is_abandoned(job_id):
+                    dropped += self._directory.drop(job_id, holder)
+        for claims in batches(self._unique.sweep(bucket), limit=READ_BATCH):
+            jobs = self._jobs.get_many(job_id for _, job_id in claims)
+            for (name, job_id), job in zip(claims, jobs, strict=True):
+                if not self._jobs.holds_unique_key(job) if job else self._is_abandoned(job_id):
+                    dropped += self._unique.drop(name, job_id)
         return dropped
 
     def _is_abandoned(self, job_id: str) -> bool:
         """Gone, and made sure that no producer that is still on its way brings it into being under this claim."""
         return self._jobs.settled(job_id) is None and self._jobs.void(job_id) == "voided"
-
-    def _is_key_free(self, job_id: str) -> bool:
-        job = self._jobs.find(job_id)
-        return self._is_abandoned(job_id) if job is None else not self._jobs.holds_unique_key(job)
