@@ -12,6 +12,7 @@ from jobs.core.states import JobState
 from jobs.engine import JobFilter
 from jobs.store import codec
 from jobs.store.connection import Store
+from jobs.store.keys import partition_keys
 from tests.support.steps import LEASE_MS, Steps, everything
 
 PAYLOADS = [
@@ -295,3 +296,28 @@ def test_settings_that_cannot_be_read_count_as_not_set(steps: Steps, garbage: by
     assert other.engine.types.get("t").enabled
     look_at_everything(other, "x")
     assert len(steps.ask().jobs) == 1
+
+
+@pytest.mark.parametrize("outcome", ["succeeded", "retry_wait", "dead", "cancelled", "crashed"])
+def test_figures_that_are_no_numbers_stop_no_job(steps: Steps, outcome: str) -> None:
+    job_id = steps.enqueue()
+    keys = partition_keys(steps.engine.store.namespace, steps.route)
+    client: Any = steps.engine.store.client
+    for counter in ("enqueued", "failed", "retried", "dead", "cancelled", "crashed", "succeeded"):
+        client.hset(keys.counters, f"{counter}:t", "many")
+    for counter in ("started", "wait_ms", "run_ms", "failed", "dead", "crashed", "succeeded"):
+        client.hset(keys.series, f"{steps.now_ms() // 10_000}:{counter}", "many")
+
+    job = steps.lease()
+    match outcome:
+        case "succeeded":
+            assert steps.complete(job) == "ok"
+        case "retry_wait":
+            assert steps.fail(job, "retry", 1_000) == "retry_wait"
+        case "crashed":
+            assert steps.crash(job) == "ready"
+        case _:
+            assert steps.fail(job, outcome) == outcome
+
+    assert steps.state(job_id) == ("ready" if outcome == "crashed" else outcome)
+    assert steps.state(steps.enqueue()) == "ready"
