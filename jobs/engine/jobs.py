@@ -25,6 +25,7 @@ from jobs.exceptions import (
     OutcomeUnknown,
     PayloadTooLarge,
     SchedulerError,
+    StoreUnavailable,
     WrongState,
 )
 from jobs.store import codec
@@ -148,6 +149,7 @@ class Jobs:
     def _enqueue_unique(self, spec: JobSpec, unique: Unique, body: bytes, made_id: str | None) -> Enqueued:
         name = _unique_name(spec.type, unique.key)
         void_seen = ""
+        replaced: list[str] = []
         for _ in _rounds():
             if spec.id is not None:
                 job_id = checked_id(spec.id)
@@ -156,7 +158,7 @@ class Jobs:
                 job_id = made_id or self.new_ids(spec.pool, 1)[0]
                 made_id = None  # a second round needs another
                 route = codec.route_in(job_id) or self._topology.route_for(spec.pool)
-            existing = self._claim_unique(name, job_id, unique.on_duplicate)
+            existing = self._claim_unique(name, job_id, unique.on_duplicate, replaced)
             if existing is not None:
                 if spec.id is not None and self.find(job_id) is None:
                     forget_id(self._store, route, job_id)
@@ -173,18 +175,29 @@ class Jobs:
                 self._unique.drop(name, job_id)
                 if spec.id is not None:
                     raise
+            except StoreUnavailable as error:
+                if not replaced:
+                    raise
+                raise OutcomeUnknown(
+                    f"Job {replaced[-1]} was cancelled to be replaced, and its successor could not be created: {error}",
+                    fix="Enqueue it again.",
+                ) from error
         raise OutcomeUnknown(f"The unique key {unique.key!r} is fought over; nothing was created.", fix="Try again.")
 
-    def _claim_unique(self, name: str, job_id: str, on_duplicate: str) -> Job | None:
-        """Claims the key for the job to be; the job that holds it where one does."""
+    def _claim_unique(self, name: str, job_id: str, on_duplicate: str, replaced: list[str] | None = None) -> Job | None:
+        """Claims the key for the job to be; the job that holds it where one does. ``replaced``: gets the ids of jobs
+        that were cancelled for it."""
         holder = self._unique.take(name, job_id)
         for _ in _rounds():
             if holder == job_id:
                 return None
             held_by = self.settled(holder)
             is_live = held_by is not None and self.holds_unique_key(held_by)
-            if held_by is not None and is_live and not (on_duplicate == "replace" and self._cancel_waiting(holder)):
-                return held_by
+            if held_by is not None and is_live:
+                if on_duplicate != "replace" or not self._cancel_waiting(holder):
+                    return held_by
+                if replaced is not None and not held_by.is_terminal:
+                    replaced.append(holder)
             if held_by is not None or self.void(holder) == "voided":
                 holder = self._unique.take(name, job_id, expected=holder)
         raise OutcomeUnknown("The unique key is fought over; nothing was created.", fix="Try again.")

@@ -10,7 +10,7 @@ import pytest
 from jobs.core.job import Enqueued, JobSpec, Unique
 from jobs.engine import Engine
 from jobs.engine.holders import Holders
-from jobs.exceptions import DuplicateJob, OptionInvalid, OutcomeUnknown
+from jobs.exceptions import DuplicateJob, OptionInvalid, OutcomeUnknown, StoreUnavailable
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps, everything
 
@@ -64,6 +64,22 @@ def test_a_second_replaces_a_waiting_one(engine: Engine, steps: Steps, first: En
     assert engine.jobs.get(first.id).state == "cancelled"
     assert [job.id for job in steps.lease_all()] == [second.id]
     assert holder(engine) == second.id
+
+
+def test_a_replacement_that_fails_half_way_names_the_job_that_it_cancelled(
+    engine: Engine, first: Enqueued, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(engine.jobs, "_create", away)
+
+    with pytest.raises(OutcomeUnknown, match=f"{first.id} was cancelled"):
+        enqueue(engine, on="replace")
+    with pytest.raises(StoreUnavailable):
+        enqueue(engine, "other key", on="replace")
+
+    assert engine.jobs.get(first.id).state == "cancelled"
 
 
 def test_a_running_one_is_not_replaced(engine: Engine, steps: Steps, first: Enqueued) -> None:
