@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from jobs.api import pools, scheduler, stats, types, workers
+from jobs.api import pools, scheduler, schedules, stats, types, workers
 from jobs.api.bulk import (
     BulkProgress,
     acount_matching,
@@ -48,6 +48,7 @@ from jobs.api.store import aserver, budget, server
 from jobs.core.context import Context, current_context
 from jobs.core.job import Job
 from jobs.core.retry import Cancelled, Dead, Exponential, Fixed, Linear, Retry, Snooze
+from jobs.core.schedule import Cron, Interval
 from jobs.engine import JobFilter, Page, Pool, PoolNotFound, Snapshot, Worker, WorkerNotFound
 from jobs.registry import JobType as RegisteredType
 from jobs.registry import UniqueBy, registry
@@ -62,11 +63,13 @@ __all__ = [
     "BulkProgress",
     "Cancelled",
     "Context",
+    "Cron",
     "Dead",
     "EnqueueRequest",
     "ErrorGroup",
     "Exponential",
     "Fixed",
+    "Interval",
     "Job",
     "JobFilter",
     "JobHandle",
@@ -121,6 +124,7 @@ __all__ = [
     "retry",
     "run_now",
     "scheduler",
+    "schedules",
     "server",
     "shown_payload",
     "stats",
