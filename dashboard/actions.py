@@ -21,12 +21,10 @@ from dashboard import reads
 from dashboard.filters import Filters
 from dashboard.formats import count, plural, read_moment
 from dashboard.permissions import VIEW, may, requires
-from dashboard.reads import Overall
 from dashboard.shell import shell
 from dashboard.verbs import BY_VERB, Action, Outcomes
 from jobs import api
 from jobs.api import JobFilter
-from jobs.core.states import JobState
 from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable, WrongState
 
 log = logging.getLogger(__name__)
@@ -140,15 +138,6 @@ def _refuse_other_states(action: Action, selection: JobFilter) -> None:
         raise WrongState(f"Jobs that are {', '.join(wrong)} cannot be {action.done}.")
 
 
-def _count(selection: JobFilter, overall: Overall) -> int:
-    """How many match at the moment of the reading. By state and pool that is known; else every job is looked at."""
-    if selection == JobFilter(states=selection.states, pool=selection.pool, until=selection.until):
-        pools = [pool for pool in overall.pools if selection.pool in (None, pool["name"])]
-        if set(selection.states) == {JobState.DEAD}:
-            return sum(pool["dead"] for pool in pools)
-    return api.count_matching(selection)
-
-
 @require_http_methods(["GET", "POST"])
 @requires(VIEW)
 def confirm(request: HttpRequest, verb: str) -> HttpResponseBase:
@@ -173,7 +162,7 @@ def confirm(request: HttpRequest, verb: str) -> HttpResponseBase:
             if not filters.states:
                 raise Http404
             until = overall.now
-            number = _count(filters.selection(until, until), overall)
+            number = api.count_matching(filters.selection(until, until))
             context |= {"filters": filters, "until": until, "number": number}
         else:
             raise Http404

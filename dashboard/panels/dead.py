@@ -41,4 +41,12 @@ class Dead(Jobs):
             "sampled": sum(group.count for group in groups),
             "chips": [chip for chip in filters.chips if chip.word != "state"],
             "dead": overall.count("dead"),
+            "matching": _matching(context, filters, overall),
         }
+
+
+def _matching(context: dict[str, Any], filters: Filters, overall: Overall) -> int | None:
+    """How many match, where that is known without looking at each; None elsewhere: the confirmation counts them."""
+    if not (filters.type or filters.tag or filters.search or filters.since):
+        return sum(int(pool["dead"]) for pool in overall.pools if filters.pool in ("", pool["name"]))
+    return len(context["rows"]) if not (context["older"] or filters.cursor) else None

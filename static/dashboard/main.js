@@ -252,7 +252,7 @@ function say() {
     connecting: () => ["", "Connecting", ""],
     live: () => (document.body.classList.contains("is-stale") ? ["warning", "Store unreachable", ""] : ["succeeded", "Live", at]),
     polling: () => ["succeeded", "Every 5 s", at],
-    paused: () => ["pause", "Paused", `since ${new Date(status.since + serverAhead).toISOString().slice(11, 19)}`],
+    paused: () => ["pause", "On hold", `since ${new Date(status.since + serverAhead).toISOString().slice(11, 19)}`],
     reconnecting: () => ["warning", "Reconnecting", `try ${status.tries + 1} in ${Math.max(0, Math.ceil((status.next - Date.now()) / 1000))} s`],
     "signed-out": () => ["warning", "Signed out", ""],
     "not-allowed": () => ["warning", "No longer allowed", ""],
@@ -304,7 +304,7 @@ const live = new Live({
 function togglePause() {
   live.paused ? live.unpause() : live.pause();
   pauseButton.setAttribute("aria-pressed", String(live.paused));
-  pauseButton.querySelector(".wide").textContent = live.paused ? "Go on" : "Pause";
+  pauseButton.querySelector(".wide").textContent = live.paused ? "Go on" : "Hold";
   pauseButton.querySelector(".icon").replaceWith(icon(live.paused ? "play" : "pause"));
 }
 

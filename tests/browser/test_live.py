@@ -138,7 +138,7 @@ class TestList:
         other = shop.dead()
         page = visit("operator", "/dashboard/dead/?pool=billing")
 
-        page.get_by_role("button", name="Resubmit all that match").click()
+        page.get_by_role("button", name="Resubmit all 4").click()
         expect(page.locator("h1")).to_have_text("Resubmit 4 jobs?")
         page.get_by_role("button", name="Resubmit 4 jobs").click()
 
@@ -181,8 +181,8 @@ class TestLine:
     def test_paused_it_shows_nothing_new_until_it_goes_on(self, visit: Visit, shop: Shop) -> None:
         page = visit("viewer")
         settle(page)
-        page.get_by_role("button", name="Pause live updates").click()
-        expect(page.locator("#live")).to_contain_text("Paused since")
+        page.get_by_role("button", name="Hold live updates").click()
+        expect(page.locator("#live")).to_contain_text("On hold since")
 
         shop.many(5)
         page.wait_for_timeout(700)
