@@ -511,7 +511,11 @@ def _as_existing(job: Job) -> Enqueued:
 
 
 def _id_taken(job_id: str) -> DuplicateJob:
-    return DuplicateJob(f"A job with the id {job_id!r} exists already.", job_id=job_id)
+    return DuplicateJob(
+        f"A job with the id {job_id!r} exists already.",
+        job_id=job_id,
+        fix="It was enqueued before: look at it with get_job, or choose another id.",
+    )
 
 
 def _not_found(job_id: str) -> JobNotFound:

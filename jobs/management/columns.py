@@ -23,6 +23,13 @@ def state_word(job: Job) -> str:
     return "running" if job.is_running else job.state.value
 
 
+def why_parked(job: Job) -> str | None:
+    """Why a parked job does not run, and what to do; None for others."""
+    if not job.parked:
+        return None
+    return f"the workers that met it do not know {job.type}, or it is disabled: restart workers that have its code"
+
+
 def _since(job: Job) -> datetime | None:
     """The moment that matters in this state: when it will start, has started, has ended."""
     match job.state:
@@ -158,6 +165,7 @@ def show_job(output: Output, job: Job, *, reveal: bool = False) -> None:
             ("type", job.type),
             ("pool", job.pool),
             ("state", state_word(job)),
+            ("why", why_parked(job)),
             ("priority", job.priority),
             ("tags", ", ".join(job.tags) or None),
             ("meta", ", ".join(f"{key}={value}" for key, value in job.meta.items()) or None),
@@ -173,7 +181,7 @@ def show_job(output: Output, job: Job, *, reveal: bool = False) -> None:
             ),
             ("timeout", timedelta(seconds=job.timeout) if job.timeout else None),
             ("progress", _progress(job)),
-            ("worker", job.worker),
+            ("worker", None if job.parked else job.worker),
             ("lease until", job.lease_expires_at),
             ("schedule", job.schedule),
             ("workflow run", job.workflow_run),

@@ -9,7 +9,7 @@ from jobs import api
 from jobs.core.job import Job
 from jobs.core.states import JobState
 from jobs.exceptions import JobTimeout
-from jobs.management.columns import job_dict, show_job, state_word
+from jobs.management.columns import job_dict, show_job, state_word, why_parked
 from jobs.management.errors import CommandFailed, Exit
 from jobs.management.output import Output
 
@@ -67,4 +67,4 @@ def _watch(output: Output, id: str, until: float | None) -> tuple[Job, bool]:
                 job = api.get_job(id)
             if until is not None and time.monotonic() >= until:
                 return job, job.is_terminal
-            step(0, note=state_word(job))
+            step(0, note=": ".join(filter(None, (state_word(job), why_parked(job)))))
