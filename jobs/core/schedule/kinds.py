@@ -16,7 +16,6 @@ from croniter import CroniterBadDateError, croniter
 
 from jobs.core.duration import seconds
 from jobs.core.job import iso
-from jobs.core.schedule.description import describe
 from jobs.core.schedule.expression import LAST, Expression, Field, Term, day_may_come, parse
 from jobs.core.schedule.zones import changes_between, offset_at, zone_named
 from jobs.core.wording import shown
@@ -85,6 +84,9 @@ class Cron:
 
     def describe(self) -> str:
         """The expression in words: ``At 02:30, Monday through Friday``."""
+        # Imported here: its library is slow to load, and workers, who load this module too, describe nothing.
+        from jobs.core.schedule.description import describe
+
         return describe(self.parsed)
 
     def first_between(self, start: datetime, end: datetime) -> datetime | None:
