@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from jobs.management.development import free_port as first_free_port
 from tests.support.valkey import free_port
@@ -176,3 +177,9 @@ def test_no_account_is_made_where_people_have_accounts(start_dev, tmp_path):
 
     assert "your own account" in development.output
     assert "admin / admin" not in development.output
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "99999999", "-1", "http"])
+def test_a_port_that_is_none_is_a_usage_error(port: str) -> None:
+    with pytest.raises(CommandError, match="is not a port: write a number from 1 to 65535"):
+        call_command("dev", f"--port={port}")

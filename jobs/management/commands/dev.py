@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--port", type=int, metavar="N", help="of the web server (default: 8000 or the next free one)"
+            "--port", type=_port, metavar="N", help="of the web server (default: 8000 or the next free one)"
         )
         parser.add_argument("--no-samples", action="store_true", help="do not keep a stream of sample jobs going")
 
@@ -147,3 +148,9 @@ def _lives_in(var_dir: Path) -> bool:
     if connection.vendor != "sqlite":
         return False
     return Path(str(connection.settings_dict["NAME"])).resolve().is_relative_to(var_dir.resolve())
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and 0 < int(text) < 65_536:
+        return int(text)
+    raise ArgumentTypeError(f"{text!r} is not a port: write a number from 1 to 65535")
