@@ -179,7 +179,7 @@ def parse(text: str, *, name: str = "") -> Expression:
             f"The cron expression has {len(text):,} characters; {LONGEST_EXPRESSION} are allowed.",
             fix="Use ranges and steps such as '0-59/5', or make several schedules of it.",
         )
-    if not text.isascii() or not all(char.isprintable() or char in "\t\n" for char in text):
+    if not text.isascii() or not all(char.isprintable() or char.isspace() for char in text):
         _refuse(
             text,
             "it holds other characters than letters, digits and the signs * , - / # ( ) @",
