@@ -1,8 +1,4 @@
-"""Connections to Redis or Valkey, and the one place where its errors become ours.
-
-Time-outs and retries are always set here: redis-py 8 would otherwise give every connection 5 seconds to read and
-re-send a command ten times, which for a blocking pop loses what the first one was given.
-"""
+"""Connections to Redis or Valkey: requests that outlast a restart of the server, within bounds."""
 
 from __future__ import annotations
 
@@ -16,42 +12,16 @@ from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import redis
-from redis.backoff import NoBackoff
-from redis.cluster import ClusterNode, RedisCluster
-from redis.exceptions import (
-    AskError,
-    AuthenticationError,
-    BusyLoadingError,
-    ClusterDownError,
-    MaxConnectionsError,
-    MovedError,
-    NoScriptError,
-    ReadOnlyError,
-    RedisClusterException,
-    RedisError,
-    ResponseError,
-    TryAgainError,
-)
+from redis.cluster import RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
-from redis.retry import Retry
-from redis.sentinel import MasterNotFoundError, Sentinel
+from redis.exceptions import NoScriptError
 
-from jobs.exceptions import (
-    JobNotFound,
-    LeaseLost,
-    OptionInvalid,
-    OutcomeUnknown,
-    SchedulerError,
-    StoreRefused,
-    StoreUnavailable,
-    WrongState,
-)
-from jobs.store import embedded
+from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable
+from jobs.store import embedded, failures
 from jobs.store.scripts import script
+from jobs.store.urls import connect, shown_url
 
 if TYPE_CHECKING:
     from jobs.conf import Settings
@@ -60,8 +30,6 @@ T = TypeVar("T")
 
 SOCKET_SECONDS = 5.0
 """How long one answer may take."""
-
-CONNECT_SECONDS = 3.0
 
 TURN_SECONDS = 0.1
 """How long a wait stays with one slot of a cluster before it looks at the next."""
@@ -72,43 +40,6 @@ LONGEST_WAIT = 10.0
 PATIENCE_SECONDS = 6.0
 """How long a call keeps trying while the server restarts or fails over. With one answer's time on top it stays below
 the 15 seconds in which a command must end."""
-
-_TRANSIENT = (
-    RedisConnectionError,
-    RedisTimeoutError,
-    BusyLoadingError,
-    ReadOnlyError,
-    TryAgainError,
-    MovedError,
-    AskError,
-    ClusterDownError,
-    RedisClusterException,
-)
-_ERRORS_OF_REDIS = (RedisError, RedisClusterException)  # the second is not one of the first
-_NEVER_SENT = (
-    "connecting to",
-    "refused",
-    "No such file",
-    "resolve",
-    "max number of clients",
-    "Invalid Database",
-    "previous master is now a slave",  # it answered READONLY
-)
-"""Words in the errors of a connection that show that no server carried anything out."""
-
-_TRANSIENT_CODES = ("BUSY", "LOADING", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED")
-_REFUSING_CODES = {
-    "OOM": "The server is out of memory (maxmemory).",
-    "MISCONF": "The server cannot write to its disk and refuses changes.",
-    "NOPERM": "The server's user lacks a permission.",
-    "NOAUTH": "The server wants a password.",
-    "WRONGPASS": "The server refused user name or password.",
-}
-_ERRORS: dict[str, type[SchedulerError]] = {
-    "JOB_NOT_FOUND": JobNotFound,
-    "WRONG_STATE": WrongState,
-    "LEASE_LOST": LeaseLost,
-}
 
 
 class Store:
@@ -244,10 +175,10 @@ class Store:
         while True:
             try:
                 return send(self.client if budget is None else self._impatient_client(budget))
-            except _ERRORS_OF_REDIS as error:
-                may_have_happened = changes and (sent_before or _may_have_happened(error))
-                if not _is_transient(error):
-                    raise _translated(error) from error
+            except failures.ERRORS_OF_REDIS as error:
+                may_have_happened = changes and (sent_before or failures.may_have_happened(error))
+                if not failures.is_transient(error):
+                    raise failures.translated(error) from error
                 if time.monotonic() + pause > deadline or (may_have_happened and not resend):
                     raise self._given_up(error, may_have_happened) from error
                 sent_before = may_have_happened
@@ -265,7 +196,7 @@ class Store:
         """
         try:
             popped = _pop_first(self._waiting_client(), keys, min(max(timeout, 0.01), LONGEST_WAIT))
-        except _ERRORS_OF_REDIS as error:
+        except failures.ERRORS_OF_REDIS as error:
             self._waiting.client = None
             self._revive(error)
             raise self._given_up(error, False) from error
@@ -295,7 +226,7 @@ class Store:
                 fix="Look before you repeat it, or repeat it with the same id or unique key.",
             )
         return StoreUnavailable(
-            f"The store at {where} cannot be reached: {_reason(error)}",
+            f"The store at {where} cannot be reached: {failures.reason(error)}",
             fix="Start the server, or correct SCHEDULER_REDIS_URL; `manage.py doctor` checks it.",
         )
 
@@ -304,98 +235,6 @@ class Store:
         if url.startswith(("embedded:", "memory:")):
             url = embedded.ensure(url, self._var_dir)
         return connect(url, seconds)
-
-
-def connect(url: str, seconds: float) -> redis.Redis:
-    """A client for any URL of the CONTRACT. ``seconds``: how long one answer may take. OptionInvalid for other URLs."""
-    options: dict[str, Any] = {
-        "socket_timeout": seconds,
-        "socket_connect_timeout": min(CONNECT_SECONDS, seconds),
-        "socket_keepalive": True,
-        "retry": Retry(NoBackoff(), 0),
-        "protocol": 2,
-    }
-    scheme = urlsplit(url).scheme
-    if scheme in ("redis", "rediss", "unix"):
-        return _connect_one(url, scheme, options)
-    if scheme == "redis+sentinel":
-        return _connect_sentinel(url, options)
-    if scheme == "redis+cluster":
-        return _connect_cluster(url, options)
-    raise OptionInvalid(
-        f"SCHEDULER_REDIS_URL has the unknown scheme {scheme!r}.",
-        fix="Use redis://, rediss://, unix://, redis+sentinel://, redis+cluster://, embedded: or memory:.",
-    )
-
-
-def _connect_one(url: str, scheme: str, options: dict[str, Any]) -> redis.Redis:
-    if scheme == "unix":
-        del options["socket_keepalive"]
-    try:
-        client = redis.Redis.from_url(url, **options)
-        pool = client.connection_pool
-        pool.connection_class(**pool.connection_kwargs)  # opens nothing, but refuses parameters that it does not know
-    except (ValueError, TypeError) as error:
-        raise OptionInvalid(f"SCHEDULER_REDIS_URL cannot be used: {error}.") from error
-    return client
-
-
-def _hosts(url: str, default_port: int) -> tuple[list[tuple[str, int]], dict[str, Any]]:
-    """The hosts of a URL with several, and the user name and password in front of them."""
-    netloc = urlsplit(url).netloc
-    credentials, _, hosts = netloc.rpartition("@")
-    options: dict[str, Any] = {}
-    if credentials:
-        username, _, password = credentials.partition(":")
-        options["username"] = unquote(username) or None
-        options["password"] = unquote(password) or None
-    pairs = []
-    for host in hosts.split(","):
-        name, _, port = host.rpartition(":") if ":" in host else (host, "", "")
-        if not name or (port and not port.isdigit()):
-            raise OptionInvalid(f"SCHEDULER_REDIS_URL has no valid host:port in {host!r}.")
-        pairs.append((name.strip("[]"), int(port or default_port)))
-    return pairs, options
-
-
-def _connect_sentinel(url: str, options: dict[str, Any]) -> redis.Redis:
-    """``redis+sentinel://h1:p1,h2:p2/SERVICE/0``; the user and password are the data servers'."""
-    hosts, credentials = _hosts(url, 26379)
-    service, _, database = urlsplit(url).path.strip("/").partition("/")
-    if not service or (database and not database.isdigit()):
-        raise OptionInvalid(
-            "SCHEDULER_REDIS_URL names no Sentinel service.", fix="Write redis+sentinel://host:26379/SERVICE/0."
-        )
-    query = parse_qs(urlsplit(url).query)
-    sentinel_options = {
-        **options,
-        **{name: query[f"sentinel_{name}"][0] for name in ("username", "password") if f"sentinel_{name}" in query},
-    }
-    sentinel = _untyped(Sentinel)(hosts, sentinel_kwargs=sentinel_options)
-    client: redis.Redis = sentinel.master_for(service, db=int(database or 0), **options, **credentials)
-    return client
-
-
-def _connect_cluster(url: str, options: dict[str, Any]) -> redis.Redis:
-    hosts, credentials = _hosts(url, 6379)
-    nodes = [_untyped(ClusterNode)(host, port) for host, port in hosts]
-    # RedisCluster offers the commands of Redis without being one.
-    client: redis.Redis = _untyped(RedisCluster)(startup_nodes=nodes, **options, **credentials)
-    return client
-
-
-def _untyped(maker: Any) -> Any:
-    """redis-py leaves these without types."""
-    return maker
-
-
-def shown_url(url: str) -> str:
-    """The URL without passwords and parameters, for messages."""
-    scheme, separator, rest = url.partition("?")[0].partition("://")
-    credentials, at, place = rest.rpartition("@")
-    if ":" not in credentials:  # no password; an "@" may be part of a path
-        return scheme + separator + rest
-    return f"{scheme}{separator}{credentials.partition(':')[0]}:***{at}{place}"
 
 
 def _of_one_node(client: Any) -> dict[str, Any]:
@@ -422,44 +261,3 @@ def _pop_first(client: Any, keys: Sequence[str], timeout: float) -> Any:
         if popped or time.monotonic() >= deadline:
             return popped
     return None
-
-
-def _is_transient(error: Exception) -> bool:
-    if isinstance(error, AuthenticationError) or "Invalid Database" in str(error):
-        return False
-    return isinstance(error, _TRANSIENT) or str(error).startswith(_TRANSIENT_CODES)
-
-
-def _may_have_happened(error: Exception) -> bool:
-    """Whether the request may have reached a server that carried it out."""
-    if isinstance(error, (BusyLoadingError, MasterNotFoundError, MaxConnectionsError)):
-        return False
-    if isinstance(error, (RedisTimeoutError, RedisConnectionError)):
-        return not any(words in str(error) for words in _NEVER_SENT)
-    return False
-
-
-def _translated(error: Exception) -> Exception:
-    """What a script or the server refused with, as one of our errors."""
-    code, _, facts = str(error).partition(" ")
-    code = getattr(error, "status_code", None) or code  # redis-py takes some codes off the text
-    if isinstance(error, AuthenticationError):
-        return StoreUnavailable(
-            _REFUSING_CODES.get(code, _REFUSING_CODES["WRONGPASS"]), fix="Correct them in SCHEDULER_REDIS_URL."
-        )
-    if code == "WRONG_STATE":
-        return WrongState(f"The job is {facts}; that does not allow this.", state=facts)
-    if code in _ERRORS:
-        return _ERRORS[code](facts[:1].upper() + facts[1:] + ("" if facts.endswith(".") else "."))
-    if code in _REFUSING_CODES:
-        return StoreUnavailable(f"{_REFUSING_CODES[code]} ({error})", fix="`manage.py doctor` checks the server.")
-    if isinstance(error, ResponseError) and "DB index" not in str(error):
-        return StoreRefused(f"The server refused: {error}", fix="`manage.py doctor` checks the server.")
-    return StoreUnavailable(f"The server refused: {error}", fix="Correct SCHEDULER_REDIS_URL.")
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, RedisTimeoutError):
-        return "it does not answer."
-    text = str(error).rstrip(".")
-    return f"{text}."

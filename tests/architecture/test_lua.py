@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.core.states import TRANSITIONS, JobState
-from jobs.store import connection, scripts
+from jobs.store import failures, scripts
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(scripts.LUA_DIR.glob("*.lua"))
@@ -40,7 +40,7 @@ def test_the_errors_in_the_header_are_those_in_the_code_and_each_has_a_class(pat
     named = set(re.findall(r"\b[A-Z]+_[A-Z_]+\b", fact(path, "Errors")))
 
     assert raised == named
-    assert raised <= set(connection._ERRORS)
+    assert raised <= set(failures._ERRORS)
 
 
 @every_script

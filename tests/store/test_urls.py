@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jobs.exceptions import OptionInvalid
-from jobs.store import connection
-from jobs.store.connection import connect, shown_url
+from jobs.store import urls
+from jobs.store.urls import connect, shown_url
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_sentinels_may_have_a_password_of_their_own() -> None:
 
 def test_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
-    monkeypatch.setattr(connection, "RedisCluster", lambda **options: asked.update(options))
+    monkeypatch.setattr(urls, "RedisCluster", lambda **options: asked.update(options))
 
     connect("redis+cluster://u:p@a:1,b", 1.5)
 
