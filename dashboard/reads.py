@@ -45,17 +45,12 @@ class Overall:
     hosts: int = 0
     workers: int = 0
     at: datetime | None = None  # of the server's clock
-    read_at: float = 0.0  # monotonic, of this process
     trouble: str = ""  # why it could not be read anew; empty = fresh
     fix: str = ""
 
     @property
     def known(self) -> bool:
         return self.states is not None
-
-    @property
-    def age_seconds(self) -> float:
-        return time.monotonic() - self.read_at
 
     @property
     def now(self) -> datetime:
@@ -107,7 +102,6 @@ class LastKnown:
             hosts=last.hosts,
             workers=last.workers,
             at=last.at,
-            read_at=last.read_at,
             trouble=TROUBLE,
             fix=FIX,
         )
@@ -136,7 +130,6 @@ def _overall() -> Overall:
         hosts=snapshot.hosts,
         workers=snapshot.workers,
         at=snapshot.server_time,
-        read_at=time.monotonic(),
     )
 
 

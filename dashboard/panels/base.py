@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from django.http import HttpRequest
 
-from dashboard import findings
 from dashboard.reads import Overall
 
 
@@ -43,8 +42,3 @@ class Panel:
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         """What the template shows. May raise StoreUnavailable and JobNotFound; the views answer those."""
         raise NotImplementedError
-
-
-def common(overall: Overall) -> dict[str, Any]:
-    """What every template may use."""
-    return {"overall": overall, "now": overall.now, "needs": findings.needs(overall)}
