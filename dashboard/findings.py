@@ -324,7 +324,7 @@ def _why_ready(job: Job, overall: Overall) -> str:
     if pool and pool["paused"]:
         return f"Pool {job.pool} is p{paused_words(pool['paused'])[1:]}"
     if job.parked:
-        return f"No live worker knows the type {job.type}."
+        return f"Parked: no live worker may run the type {job.type}. It is unknown to them, or disabled."
     if pool and not pool["workers"]:
         return f"No worker serves pool {job.pool}."
     if job.attempt:

@@ -76,7 +76,7 @@ def _parts(job: Job, now: datetime) -> Iterator[Part]:
     for number, attempt in enumerate(started):
         start = attempt.started_at
         assert start is not None
-        yield from _before(job, number, clock, start)
+        yield from _before(job, started[number - 1] if number else None, clock, start)
         end = attempt.finished_at or (job.finished_at if job.is_terminal else None) or now
         state = outcome_state(attempt.outcome)
         yield Part(
@@ -98,10 +98,12 @@ def _parts(job: Job, now: datetime) -> Iterator[Part]:
         yield Part("wait", "ready", "waited", max(0.0, (job.finished_at - clock).total_seconds()))
 
 
-def _before(job: Job, number: int, clock: datetime, start: datetime) -> Iterator[Part]:
-    """The wait before an attempt: first until it was due, then for a slot; later ones are the backoff."""
+def _before(job: Job, previous: Attempt | None, clock: datetime, start: datetime) -> Iterator[Part]:
+    """The wait before an attempt: until it was due and for a slot; after a failure the backoff."""
     waited = max(0.0, (start - clock).total_seconds())
-    if number:
+    if previous and previous.outcome in ("crashed", "released"):
+        yield Part("wait", "ready", "waited", waited)
+    elif previous:
         yield Part("backoff", "retry_wait", "backoff", waited)
     elif job.run_at > job.created_at and job.run_at < start and (job.run_at - clock).total_seconds() >= 0.001:
         yield Part("wait", "scheduled", "scheduled", (job.run_at - clock).total_seconds())

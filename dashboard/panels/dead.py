@@ -32,17 +32,26 @@ class Dead(Jobs):
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         context = super().context(request, overall)
         filters = context["filters"]
-        groups = (
-            reads.error_groups(filters.selection(overall.now), SAMPLE) if context["rows"] and not filters.cursor else []
+        return (
+            context
+            | _summary(filters, overall, any_rows=bool(context["rows"]))
+            | {"tabs": None, "matching": _matching(context, filters, overall)}
         )
-        return context | {
-            "tabs": None,
-            "groups": groups,
-            "sampled": sum(group.count for group in groups),
-            "chips": [chip for chip in filters.chips if chip.word != "state"],
-            "dead": overall.count("dead"),
-            "matching": _matching(context, filters, overall),
-        }
+
+    def updates(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
+        context = super().updates(request, overall)
+        return context | _summary(context["filters"], overall, any_rows=bool(overall.count("dead")))
+
+
+def _summary(filters: Filters, overall: Overall, *, any_rows: bool) -> dict[str, Any]:
+    """The heading and the groups above the list: of the newest that match."""
+    groups = reads.error_groups(filters.selection(overall.now), SAMPLE) if any_rows and not filters.cursor else []
+    return {
+        "groups": groups,
+        "sampled": sum(group.count for group in groups),
+        "chips": [chip for chip in filters.chips if chip.word != "state"],
+        "dead": overall.count("dead"),
+    }
 
 
 def _matching(context: dict[str, Any], filters: Filters, overall: Overall) -> int | None:

@@ -104,6 +104,8 @@ async function slices(form, button) {
     if (!answer.cursor || stopped) {
       const rest = answer.cursor ? ` Stopped; ${Math.max(0, expected - done - failed).toLocaleString("en")} are as they were.` : "";
       say(`${answer.message}${rest}`, !failed);
+      document.querySelector("main h1").textContent = answer.message.replace(/\.$/, "");
+      for (const words of form.parentNode.querySelectorAll(":scope > p, :scope > ul")) words.hidden = true;
       break;
     }
     data.set("cursor", answer.cursor);
@@ -121,7 +123,7 @@ async function slices(form, button) {
 
 async function theme(form, button) {
   document.documentElement.dataset.theme = button.value;
-  for (const each of form.querySelectorAll("button")) each.setAttribute("aria-pressed", String(each === button));
+  for (const each of document.querySelectorAll("[data-theme-form] button")) each.setAttribute("aria-pressed", String(each.value === button.value));
   await post(form.getAttribute("action"), new FormData(form, button)).catch(() => undefined);
 }
 

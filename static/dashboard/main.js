@@ -194,6 +194,10 @@ async function fetchRows() {
       row.classList.toggle("is-over", "over" in wanted.dataset);
     }
   }
+  for (const part of sent.querySelectorAll("[data-part]")) {
+    const shown = panel.querySelector(`[data-part="${part.dataset.part}"]`);
+    if (shown) element(shown, part);
+  }
   const { newer, newerMany } = sent.querySelector("table").dataset;
   const link = document.querySelector("[data-newer]");
   if (link) {
