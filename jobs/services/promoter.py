@@ -7,6 +7,7 @@ ages stay true.
 from __future__ import annotations
 
 import random
+from math import inf
 from time import monotonic
 
 from jobs.engine import Engine
@@ -18,6 +19,9 @@ PARKED_SECONDS = 60.0
 """Parked jobs are looked for when what this host may run has changed, and now and then all the same: another host, that
 may run less, may have parked some."""
 
+AGAIN_SECONDS = 5.0
+"""After some were put back in line: a host that may not run them may have been quicker, and parked them once more."""
+
 BATCH = 1000
 
 
@@ -27,11 +31,12 @@ class Promoter:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._runnable: frozenset[str] | None = None
-        self._unpark_at = 0.0
+        self._unpark_at = inf
 
     @property
     def every(self) -> float:
-        return EVERY_SECONDS * random.uniform(0.9, 1.1)
+        seconds = min(EVERY_SECONDS, max(AGAIN_SECONDS, self._unpark_at - monotonic()))
+        return seconds * random.uniform(0.9, 1.1)
 
     def tick(self) -> dict[str, int]:
         promoted = unparked = 0
@@ -44,6 +49,8 @@ class Promoter:
                     break
             if unpark:
                 unparked += self._engine.leases.unpark(route, unpark)
+        if unparked:
+            self._unpark_at = monotonic() + AGAIN_SECONDS
         return {"promoted": promoted, "unparked": unparked}
 
     def _types_to_unpark(self) -> frozenset[str]:
