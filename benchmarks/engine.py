@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -172,21 +174,26 @@ def _idle(server: BenchmarkServer, host: Host, size: Size) -> list[Figure]:
     cpu = Figure("idle host, processor", "% of a core", Bar(1.0, of="value", at_most=True))
     memory = Figure("idle worker, resident memory", "MB", Bar(90, of="value", at_most=True))
     time.sleep(2)
-    before, cpu_before = _commands(server), host.cpu_seconds()
-    time.sleep(size.idle_seconds)
-    commands.add((_commands(server) - before) / size.idle_seconds)
+    cpu_before = host.cpu_seconds()
+    commands.add(_commands(server, size.idle_seconds) / size.idle_seconds)
     cpu.add((host.cpu_seconds() - cpu_before) / size.idle_seconds * 100)
     memory.add(host.worker_rss_bytes() / 1e6)
     return [commands, cpu, memory]
 
 
-def _commands(server: BenchmarkServer) -> int:
-    """Commands that the clients of the moment have sent; what scripts call inside is not among them."""
-    clients = server.client.client_list()
-    if "tot-cmds" not in clients[0]:  # an older server: its total has the scripts' own calls in it
-        return int(server.client.info("stats")["total_commands_processed"])
-    own = str(server.client.client_id())
-    return sum(int(client["tot-cmds"]) for client in clients if client["id"] != own)
+def _commands(server: BenchmarkServer, seconds: float) -> int:
+    """Commands that clients send in the next ``seconds``, as MONITOR shows them, without those inside of scripts."""
+    seen = b""
+    deadline = time.monotonic() + seconds
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as monitor:
+        monitor.connect(str(server.socket))
+        monitor.sendall(b"MONITOR\r\n")
+        while (left := deadline - time.monotonic()) > 0:
+            monitor.settimeout(left)
+            with suppress(TimeoutError):
+                seen += monitor.recv(65536)
+    lines = seen.splitlines()[1:]  # the first says that it begins
+    return sum(b" lua]" not in line for line in lines)
 
 
 class StandingClock:
