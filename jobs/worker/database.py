@@ -23,7 +23,8 @@ _looked_after: set[int] = set()
 
 
 def adopt_thread() -> None:
-    """The calling thread will look after its connections itself, with the functions below."""
+    """The calling thread, which has just begun, will look after its connections itself, with the functions below."""
+    _in_use.discard(get_ident())  # a thread that ended without them had the same identity
     _looked_after.add(get_ident())
 
 

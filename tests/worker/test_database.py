@@ -52,6 +52,17 @@ def max_age() -> Iterator[Callable[[int | None], None]]:
     set_age(before)
 
 
+def test_a_thread_does_not_inherit_what_an_ended_one_of_its_identity_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(database, "close_old_connections", lambda: asked.append(1))
+    monkeypatch.setattr(database, "get_ident", lambda: 7)
+    database._in_use.add(7)
+
+    in_slot_thread(database.close_stale)
+
+    assert not asked
+
+
 def test_a_thread_that_never_used_the_database_asks_django_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(database, "close_old_connections", lambda: asked.append(1))
