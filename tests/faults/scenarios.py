@@ -76,8 +76,8 @@ def frozen_worker(folder: Path, profile: Profile) -> Report:
     """A host is stopped for three leases and woken: what it held runs elsewhere, it changes nothing, and it goes on."""
     with stage(folder, lease_seconds=1.0) as run:
         _start_hosts(run, 2)
-        rate = 40.0
-        run.start_producer(int(rate * max(10, profile.seconds / 2)), mix="work", rate=rate)
+        rate = 20.0  # half a second each: ten run at any moment, so that whoever is frozen holds some
+        run.start_producer(int(rate * max(10, profile.seconds / 2)), mix="slow", rate=rate)
         run.wait_for_claims()
         harm(run, {"freeze host": Every(0.5, nemesis.freeze_host(leases=3.0))}, while_=run.producing, within=180)
         run.wait_for_producers()
