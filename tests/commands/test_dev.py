@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,8 @@ def start_dev(tmp_path: Path) -> Iterator[Callable[..., Development]]:
         development.kill()
         development.wait()
         for pid in development.family():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # on its way out by itself
+                os.kill(pid, signal.SIGKILL)
 
 
 def page(url: str) -> str:
