@@ -57,9 +57,15 @@ def new_ids(route: Route, count: int) -> list[str]:
     50 bits of time, 50 of chance; the chance of one call grows by one per id, from a start below 2^49.
     """
     stamp = _base32(time.time_ns() // 1_000_000, 5)
-    start = secrets.randbits(49)
+    chance = secrets.randbits(49)
     tail = f"-{route}"
-    return [stamp + _base32(start + n, 5) + tail for n in range(count)]
+    ids: list[str] = []
+    while len(ids) < count:
+        high, low = divmod(chance, 1024)
+        head = stamp + _base32(high, 4)  # only the last pair of letters changes from one id to the next
+        ids += [head + pair + tail for pair in _PAIRS[low : low + count - len(ids)]]
+        chance = (high + 1) * 1024
+    return ids
 
 
 def route_in(job_id: str) -> Route | None:
