@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import Cron, Interval
-from jobs.core.schedule import Once, firings, preview
+from jobs.core.schedule import Once, Rule, Window, firings, preview, preview_of
 from jobs.exceptions import OptionInvalid, ScheduleInvalid
 
 START = datetime(2026, 1, 1, 9, tzinfo=UTC)
@@ -166,3 +167,41 @@ class TestPreview:
 
         assert shown.items == ()
         assert shown.warnings == ("It never fires again.",)
+
+
+class TestPreviewOfAnyRule:
+    def test_every_kind_is_put_in_words_and_on_the_wall_of_the_zone(self) -> None:
+        rules = (Cron("0 10 * * *", "Europe/Paris"), Interval(3_600, START), Once(START))
+
+        shown = [preview_of(rule, "Europe/Paris", 1, START - timedelta(minutes=1)) for rule in rules]
+
+        assert [each.items[0].utc for each in shown] == [START] * 3
+        assert {f"{each.items[0].local:%H:%M %Z}" for each in shown} == {"10:00 CET"}
+
+    def test_it_begins_and_ends_with_the_window_and_counts_what_is_left(self) -> None:
+        def hours(**window: Any) -> list[int]:
+            shown = preview_of(Cron("0 * * * *"), "UTC", 9, START, window=Window(**window))
+            return [item.utc.hour for item in shown.items]
+
+        assert hours(starts_at=START + timedelta(hours=2), ends_at=START + timedelta(hours=4)) == [11, 12, 13]
+        assert hours(starts_at=START - timedelta(hours=2), firings_left=2) == [10, 11]
+        assert hours(firings_left=0) == []
+
+    def test_a_rule_that_comes_before_its_own_job_has_ended_is_warned_of(self) -> None:
+        def warnings(seconds: float | None) -> tuple[str, ...]:
+            return preview_of(Interval(300), "UTC", 2, START, usual_seconds=seconds).warnings
+
+        assert "usually takes 7 minutes 1 second and it fires again after 5 minutes" in warnings(421.3)[0]
+        assert warnings(299) == warnings(None) == ()
+
+    def test_an_interval_below_a_minute_is_warned_of(self) -> None:
+        assert "more often than once a minute: every 5 seconds" in preview_of(Interval(5), "UTC", 2, START).warnings[0]
+
+    def test_it_says_what_the_next_change_of_the_clocks_means(self) -> None:
+        def note(rule: Rule, zone: str) -> str:
+            return preview_of(rule, zone, 2, START).note
+
+        daily = note(Cron("30 6 * * *", "Europe/Paris"), "Europe/Paris")
+        assert "put forward on 2026-03-29, 02:00 to 03:00: its times on the wall stay as they are" in daily
+        assert "move by 30 minutes" in note(Interval(3_600), "Australia/Lord_Howe")
+        assert note(Cron("30 6 * * *"), "UTC") == note(Once(START), "Europe/Paris") == ""

@@ -6,10 +6,11 @@ puts an expression in words, ``preview`` shows all of it before a schedule is st
 
 from jobs.core.schedule.expression import LONGEST_EXPRESSION, Expression, parse
 from jobs.core.schedule.kinds import SCHEDULE_KINDS, Cron, Interval, Once, Rule
-from jobs.core.schedule.preview import Firing, Preview, firings, preview
+from jobs.core.schedule.preview import ALWAYS, Firing, Preview, Window, firings, preview, preview_of
 from jobs.core.schedule.zones import zone_named
 
 __all__ = [
+    "ALWAYS",
     "LONGEST_EXPRESSION",
     "SCHEDULE_KINDS",
     "Cron",
@@ -19,8 +20,10 @@ __all__ = [
     "Once",
     "Preview",
     "Rule",
+    "Window",
     "firings",
     "parse",
     "preview",
+    "preview_of",
     "zone_named",
 ]

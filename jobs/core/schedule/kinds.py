@@ -211,14 +211,14 @@ class Interval:
 
     def describe(self) -> str:
         """``Every 5 minutes``, ``Every 1 hour 30 minutes``."""
-        return f"Every {_spelled(self.every)}"
+        return f"Every {spelled(self.every)}"
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1_000), ("millisecond", 1))
 
 
-def _spelled(span: timedelta) -> str:
+def spelled(span: timedelta) -> str:
     """``5 minutes``; a single unit is left uncounted, as in ``every hour``."""
     left = round(span.total_seconds() * 1000)
     parts = []
