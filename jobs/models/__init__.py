@@ -3,7 +3,8 @@
 ``jobs.services.reconciler`` carries these rows to the engine; nothing here speaks to it.
 """
 
+from jobs.models.audit import AuditEntry
 from jobs.models.job_type import JobType
 from jobs.models.pool import Pool
 
-__all__ = ["JobType", "Pool"]
+__all__ = ["AuditEntry", "JobType", "Pool"]

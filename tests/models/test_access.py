@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import Permission, User
 
 
@@ -10,7 +11,8 @@ from django.contrib.auth.models import Permission, User
 def test_the_four_permissions_can_be_given_and_no_others_are_there() -> None:
     found = Permission.objects.filter(content_type__app_label="jobs").values_list("codename", flat=True)
 
-    of_django = {f"{verb}_{model}" for verb in ("add", "change", "delete", "view") for model in ("jobtype", "pool")}
+    models = [model._meta.model_name for model in apps.get_app_config("jobs").get_models()]
+    of_django = {f"{verb}_{model}" for verb in ("add", "change", "delete", "view") for model in models}
     assert set(found) - of_django == {"view_dashboard", "operate", "enqueue", "administer"}
 
 

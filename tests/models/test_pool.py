@@ -35,3 +35,27 @@ def test_slots_have_bounds_in_form_and_database(slots: int) -> None:
 
 def test_a_pool_is_called_by_its_name() -> None:
     assert str(Pool(name="letters")) == "letters"
+
+
+def test_what_the_engine_is_told_is_none_where_nothing_was_set() -> None:
+    assert Pool(name="letters").settings == {"slots": None, "max_running": None, "max_pending": None, "autoscale": None}
+
+
+def test_an_autoscaled_pool_tells_its_rule() -> None:
+    pool = Pool(name="letters", autoscale=Pool.Autoscale.DRY_RUN, min_slots=2, max_slots=8, target_wait_seconds=3)
+
+    assert pool.settings["autoscale"] == {
+        "min_slots": 2,
+        "max_slots": 8,
+        "target_wait_seconds": 3,
+        "tolerance_seconds": 1.0,
+        "cooldown_seconds": 30.0,
+        "dry_run": True,
+    }
+
+
+def test_bounds_of_an_autoscaled_pool_are_in_order_in_form_and_database() -> None:
+    with pytest.raises(ValidationError, match="least number of slots"):
+        Pool(name="letters", min_slots=5, max_slots=4).full_clean()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Pool.objects.create(name="letters", min_slots=5, max_slots=4)

@@ -1,0 +1,70 @@
+"""The audit log: who changed what, when, from where, and what it was before and after. Rows are only ever added."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from django.db import models
+from django.utils import timezone
+
+
+class AppendOnly(TypeError):
+    """An entry of the audit log cannot be changed or removed."""
+
+    def __init__(self) -> None:
+        super().__init__("An entry of the audit log cannot be changed or removed.")
+
+
+class Entries(models.QuerySet["AuditEntry"]):
+    """Reads and adds; everything else is refused."""
+
+    def update(self, **_values: Any) -> NoReturn:
+        raise AppendOnly
+
+    def bulk_update(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise AppendOnly
+
+    def delete(self) -> NoReturn:
+        raise AppendOnly
+
+
+class AuditEntry(models.Model):
+    """One control that took effect. Written by ``jobs.api.audit`` and by nothing else."""
+
+    class Source(models.TextChoices):
+        """Where the control was given."""
+
+        COMMAND = "command", "Command line"
+        ADMIN = "admin", "Admin"
+        DASHBOARD = "dashboard", "Dashboard"
+        API = "api", "HTTP API"
+        PYTHON = "python", "Program"
+
+    at = models.DateTimeField(default=timezone.now, db_index=True)
+    who = models.CharField(max_length=200, help_text="User name, or the system's user behind a command or a program.")
+    source = models.CharField("from", max_length=16, choices=Source.choices)
+    action = models.CharField(max_length=64, help_text="Noun and verb: pool.pause.", db_index=True)
+    target = models.CharField(max_length=300, blank=True, help_text="Name or id of what was changed.", db_index=True)
+    reason = models.TextField(blank=True)
+    before = models.JSONField(null=True, blank=True)
+    after = models.JSONField(null=True, blank=True)
+
+    objects = Entries.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        base_manager_name = "objects"
+        default_permissions = ("view",)
+        verbose_name = "audit entry"
+        verbose_name_plural = "audit entries"
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.who}: {self.action} {self.target}".rstrip()
+
+    def save(self, *args: Any, **options: Any) -> None:
+        if not self._state.adding:
+            raise AppendOnly
+        super().save(*args, **options)
+
+    def delete(self, *_args: Any, **_options: Any) -> NoReturn:
+        raise AppendOnly
