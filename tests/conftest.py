@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ import hypothesis
 import pytest
 import redis
 
+from tests.support import sharing
 from tests.support.clock import ManualClock
 from tests.support.valkey import ValkeyServer, describe, shared_server
 
@@ -30,24 +32,64 @@ hypothesis.settings.load_profile("mainspring")
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 server_url = pytest.StashKey[str]()
+server_urls = pytest.StashKey[Iterator[str]]()
 server_text = pytest.StashKey[str]()
 server_end = pytest.StashKey[ExitStack]()
 counter = iter(range(1_000_000_000))
 
 
-# The server of the session -------------------------------------------------------------------------------------------
+# The processes of the run and their servers --------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """``-n auto``, which holds where the command line says nothing else."""
+    return sharing.count_processes(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> sharing.Pieces | None:
+    return sharing.Pieces(config, log) if config.option.dist == "loadfile" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        sharing.longest_first(items)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Starts the server before the header, which says which one and which version it is."""
-    if session.config.option.collectonly:
+    """Starts the server before the header, which says which one and which version it is.
+
+    A run that is shared out starts one for each of its processes, and those start none.
+    """
+    config = session.config
+    if config.option.collectonly:
         return
-    end = ExitStack()
-    url, origin = end.enter_context(shared_server())
-    session.config.stash[server_end] = end
-    session.config.stash[server_url] = url
-    session.config.stash[server_text] = f"{describe(url)}, {origin}"
+    if hasattr(config, "workerinput"):
+        config.stash[server_url] = config.workerinput["server_url"]
+        return
+    end = config.stash[server_end] = ExitStack()
+    count = len(config.option.tx) or 1
+    servers = [end.enter_context(shared_server()) for _ in range(count)]
+    config.stash[server_urls] = itertools.cycle([url for url, _ in servers])
+    url, origin = servers[0]
+    config.stash[server_url] = url
+    config.stash[server_text] = f"{describe(url)}, {origin}" + (f", for each of {count} processes" if count > 1 else "")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """What a process of a shared run has for itself: a server (if not named from outside) and a var dir.
+
+    A server that is named is used by all: no test leaves the name space that it has for itself.
+    """
+    from django.conf import settings
+
+    node.workerinput["server_url"] = next(node.config.stash[server_urls])
+    var_dir = str(settings.VAR_DIR / node.gateway.id)
+    node.gateway.remote_exec(f"import os; os.environ['SCHEDULER_VAR_DIR'] = {var_dir!r}").waitclose()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -63,7 +105,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def valkey_url(pytestconfig: pytest.Config) -> str:
-    """URL of the server that all tests share."""
+    """URL of the server that all tests of this process share."""
     return pytestconfig.stash[server_url]
 
 

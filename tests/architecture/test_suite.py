@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from tests.support import sharing
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,13 +25,30 @@ def test_that_lacks_nothing():
     assert True
 """
 
+POSSESSIONS = """
+import json
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+@pytest.mark.django_db
+def test_that_writes_down_what_its_process_has(valkey_url, worker_id):
+    facts = [valkey_url, str(settings.VAR_DIR), str(connection.settings_dict["NAME"])]
+    Path(__file__).with_suffix(".json").write_text(json.dumps([worker_id, *facts]))
+"""
+
 
 @pytest.fixture
 def run_suite(tmp_path):
-    """Runs a file of tests under this suite's own rules, against the server of this run."""
+    """Runs tests under this suite's own rules, against the server of this run or (None) one of their own."""
 
-    def run(program: str, valkey: str | None, **environment: str) -> subprocess.CompletedProcess[str]:
-        (tmp_path / "test_probe.py").write_text(program)
+    def run(
+        program: str, valkey: str | None, *arguments: str, files: tuple[str, ...] = ("probe",), **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        for name in files:
+            (tmp_path / f"test_{name}.py").write_text(program)
         outside = {name: value for name, value in os.environ.items() if name not in ("CI", "REQUIRE_CONTAINERS")}
         named = {"SCHEDULER_TEST_REDIS_URL": valkey} if valkey else {}
         return subprocess.run(
@@ -41,6 +62,7 @@ def run_suite(tmp_path):
                 "tests.conftest",
                 "-p",
                 "no:cacheprovider",
+                *arguments,
                 tmp_path,
             ],
             cwd=ROOT,
@@ -77,3 +99,44 @@ def test_required_containers_are_not_replaced_by_anything_else(run_suite):
     assert ended.returncode != 0
     assert "REQUIRE_CONTAINERS is set, but no container engine answers" in ended.stdout + ended.stderr
     assert "passed" not in ended.stdout
+
+
+def test_the_processes_of_a_shared_run_have_nothing_in_common(run_suite, tmp_path):
+    ended = run_suite(POSSESSIONS, None, "-n", "2", files=("one", "two"))
+
+    assert ended.returncode == 0, ended.stdout
+    assert ", for each of 2 processes; Django " in ended.stdout, "the header says which servers ran"
+    one, two = (json.loads((tmp_path / f"test_{name}.json").read_text()) for name in ("one", "two"))
+    assert [mine == other for mine, other in zip(one, two, strict=True)] == [False] * 4, (one, two)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "capture", "processors", "expected"),
+    [
+        (["tests"], "fd", 2, 2),
+        (["tests"], "fd", 16, 4),
+        (["tests"], "fd", 1, 0),
+        (["tests"], "no", 2, 0),
+        (["tests/core", "tests/registry"], "fd", 2, 0),
+        (["tests/conftest.py::one", "tests/conftest.py::two"], "fd", 2, 0),
+    ],
+    ids=["all", "all, large machine", "all, one processor", "all, to be looked at", "few files", "few tests"],
+)
+def test_a_run_is_shared_out_where_that_is_faster(monkeypatch, arguments, capture, processors, expected):
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    config = SimpleNamespace(args=arguments, option=SimpleNamespace(capture=capture))
+
+    assert sharing.count_processes(config) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        ("tests/core/test_retry.py::test_a", "tests/core/test_retry.py::TestB::test_c[x/y]", True),
+        ("tests/core/test_retry.py::test_a", "tests/core/test_payload.py::test_a", False),
+        ("tests/faults/test_scenarios.py::test_a", "tests/acceptance/test_leases.py::test_a", True),
+    ],
+    ids=["one file", "two files", "two files that load the machine"],
+)
+def test_what_stays_together_in_one_process(one, other, together):
+    assert (sharing.piece_of(one) == sharing.piece_of(other)) is together

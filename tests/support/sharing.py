@@ -1,0 +1,48 @@
+"""How a run is shared out among processes (pytest-xdist): how many there are, and which tests stay together."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+FEW = 20
+"""Files. So many are done in one process before two have started."""
+
+LOADS_THE_MACHINE = ("tests/acceptance/", "tests/faults/test_scenarios.py", "tests/faults/test_seeded_bugs.py")
+"""Worker hosts by the handful, against the clock: one process of the run does all of these, so never two at a time."""
+
+LONG = ("tests/engine_model/", "tests/browser/", "tests/architecture/test_checks.py", "tests/commands/", "tests/store/")
+
+
+def count_processes(config: pytest.Config) -> int:
+    """How many processes the run is worth; 0 = all of it in this one."""
+    processors = os.cpu_count() or 1
+    if processors == 1 or config.option.capture == "no" or _count_files(config.args) < FEW:
+        return 0
+    # The other half of a large machine is for the servers, hosts and browsers that tests start.
+    return max(2, min(4, processors // 2))
+
+
+def _count_files(arguments: list[str]) -> int:
+    paths = {Path(argument.partition("::")[0]) for argument in arguments}
+    return sum(len(list(path.rglob("test_*.py"))) if path.is_dir() else 1 for path in paths)
+
+
+class Pieces(LoadScopeScheduling):
+    """Hands out whole pieces, in the order of the collection."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return piece_of(nodeid)
+
+
+def piece_of(nodeid: str) -> str:
+    """The piece of work that a test belongs to: its file, or the group that its file is in."""
+    return "what loads the machine" if nodeid.startswith(LOADS_THE_MACHINE) else nodeid.partition("::")[0]
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Puts long pieces of work first, so that no process still has one when the others have nothing left."""
+    items.sort(key=lambda item: (not item.nodeid.startswith(LOADS_THE_MACHINE), not item.nodeid.startswith(LONG)))
