@@ -1,21 +1,30 @@
-"""``python -m benchmarks engine│peers [--short] [--json]``. Exit code 1 when a bar is missed (not with ``--short``)."""
+"""``python -m benchmarks engine│peers│wheel [--short] [--json]``.
+
+Exit code 1 when a bar is missed (not with ``--short``).
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from benchmarks import engine, peers
+from benchmarks import engine, peers, wheel
+
+MEASURES = {
+    "engine": engine.run,  # the engine beside the bare ceiling
+    "peers": peers.run,  # beside other queues
+    "wheel": wheel.run,  # its timers beside those of the standard library
+}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the engine beside other things.")
-    parser.add_argument("what", choices=("engine", "peers"), help="beside the bare ceiling, or beside other queues")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure ours beside other things.")
+    parser.add_argument("what", choices=tuple(MEASURES), help="what to measure; each says beside what")
     parser.add_argument("--short", action="store_true", help="a minute instead of many; the figures are rough")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     parser.add_argument("--no-aof", action="store_true", help="a server without append-only file")
     options = parser.parse_args()
-    measure = engine.run if options.what == "engine" else peers.run
+    measure = MEASURES[options.what]
     holds = measure(short=options.short, as_json=options.json, persistent=not options.no_aof)
     return 0 if holds or options.short else 1
 
