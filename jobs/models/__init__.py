@@ -6,5 +6,6 @@
 from jobs.models.audit import AuditEntry
 from jobs.models.job_type import JobType
 from jobs.models.pool import Pool
+from jobs.models.schedule import Schedule, ScheduleChange
 
-__all__ = ["AuditEntry", "JobType", "Pool"]
+__all__ = ["AuditEntry", "JobType", "Pool", "Schedule", "ScheduleChange"]

@@ -1,0 +1,310 @@
+"""What a schedule is: the same fields in the admin's form, the API, an export file and the store, checked here.
+
+``problems`` judges them field by field, for forms; a ``Definition`` is what passed. All that a firing needs is in it:
+the machine that fires asks nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from typing import Any, Literal
+
+import msgspec
+
+from jobs.core import options
+from jobs.core.duration import seconds
+from jobs.core.job import iso
+from jobs.core.schedule.expression import parse
+from jobs.core.schedule.kinds import SCHEDULE_KINDS, Cron, Interval, Once, Rule
+from jobs.core.schedule.zones import zone_named
+from jobs.core.wording import did_you_mean, shown
+from jobs.exceptions import ScheduleInvalid, SchedulerError
+
+MISSED = ("skip", "run_once", "run_all")
+OVERLAP = ("allow", "skip", "queue_one", "cancel_old")
+
+LONGEST_NAME = 120
+"""Characters. The name is part of keys and of every record."""
+MOST_MISSED = 10_000
+"""What ``missed_limit`` may be at most: each of them is a job."""
+LONGEST_JITTER = 86_400.0
+MOST_FIRINGS = 2_000_000_000
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The fields of CONTRACT section 7. Empty text and None: as the job type has it."""
+
+    name: str
+    job_type: str
+    payload: dict[str, Any] = {}
+    kind: Literal["cron", "interval", "once"] = "cron"
+    cron: str = ""
+    interval_seconds: float | None = None
+    run_at: datetime | None = None
+    timezone: str = "UTC"
+    pool: str = ""
+    priority: int | None = None
+    max_retries: int | None = None
+    timeout: float | None = None
+    enabled: bool = True
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    max_firings: int | None = None
+    jitter_seconds: float = 0.0
+    missed: Literal["skip", "run_once", "run_all"] = "skip"
+    missed_limit: int = 100
+    grace_seconds: float = 5.0
+    overlap: Literal["allow", "skip", "queue_one", "cancel_old"] = "allow"
+
+    def rule(self, created_at: datetime) -> Rule:
+        """When it fires, without start and end. An interval is anchored at its start, else at ``created_at``.
+
+        Raises ScheduleInvalid.
+        """
+        match self.kind:
+            case "cron":
+                return Cron(self.cron, self.timezone, name=self.name)
+            case "interval":
+                return Interval(_required("interval_seconds", self.interval_seconds), self.starts_at or created_at)
+            case "once":
+                return Once(_required("run_at", self.run_at))
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields as JSON has them: an export file, the command line, a change in the history."""
+        shown_as = {name: getattr(self, name) for name in FIELDS}
+        return {name: iso(value) if isinstance(value, datetime) else value for name, value in shown_as.items()}
+
+
+FIELDS: tuple[str, ...] = Definition.__struct_fields__
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A definition with what its row knows besides: the form in which it stands in the store."""
+
+    definition: Definition
+    created_at: datetime
+    version: int = 1
+    paused: bool = False
+    pause_began: datetime | None = None
+    """With ``pause_ended``: the last pause that is over. What was due in it is never made up."""
+    pause_ended: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has a next firing at all."""
+        return self.definition.enabled
+
+    @property
+    def digest(self) -> str:
+        """The same for the same content, whatever machine asks."""
+        return _digest(msgspec.json.encode(self, order="sorted"))
+
+    @property
+    def rhythm(self) -> str:
+        """A digest of what decides the nominal times. While it stays, an edit moves no firing."""
+        of = self.definition
+        anchor = (of.starts_at or self.created_at) if of.kind == "interval" else of.starts_at
+        parts = (of.kind, of.cron, of.interval_seconds, of.run_at, of.timezone, anchor, of.ends_at, of.enabled)
+        return _digest(msgspec.json.encode((*parts, of.name if "H" in of.cron.upper() else "")))
+
+    def was_paused_at(self, nominal: datetime) -> bool:
+        """Whether a firing of then falls into a pause."""
+        began, ended = self.pause_began, self.pause_ended
+        return self.paused or (began is not None and ended is not None and began <= nominal < ended)
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=12).hexdigest()
+
+
+def _required(name: str, value: Any) -> Any:
+    if value is None:
+        raise ScheduleInvalid(f"The schedule has no {name}.", fix="Its kind needs it.")
+    return value
+
+
+# --- Checking --------------------------------------------------------------------------------------------------------
+
+
+def definition_of(fields: Mapping[str, Any]) -> Definition:
+    """The definition with these fields, times as datetimes or ISO 8601. Raises the first problem there is."""
+    given = {name: _moment_or_value(name, value) for name, value in fields.items()}
+    for problem in problems(given).values():
+        raise problem
+    kept = {name: _stored_form(name, value) for name, value in given.items() if value is not None}
+    return msgspec.convert(kept, Definition)
+
+
+def problems(fields: Mapping[str, Any]) -> dict[str, SchedulerError]:
+    """What is wrong, by field; empty where the fields make a schedule. The payload is the job type's to judge."""
+    found: dict[str, SchedulerError] = {}
+    for name in fields:
+        if name not in FIELDS:
+            found[name] = ScheduleInvalid(f"There is no field {shown(name)}.", fix=did_you_mean(name, FIELDS))
+    for name, check in _CHECKS.items():
+        value = fields.get(name)
+        if value is None and name not in _NEEDED:
+            continue
+        try:
+            check(name, value)
+        except SchedulerError as error:
+            found[name] = error
+    for name, check_rule in _RULES.items():
+        if name not in found:
+            try:
+                check_rule(fields)
+            except SchedulerError as error:
+                found[name] = error
+    return found
+
+
+def _moment_or_value(name: str, value: Any) -> Any:
+    if name not in ("run_at", "starts_at", "ends_at") or not isinstance(value, str):
+        return value
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        raise ScheduleInvalid(
+            f"{name}: {shown(value)} is not an ISO 8601 time.", fix="Write for example 2026-01-31T09:00:00Z."
+        ) from None
+
+
+def _stored_form(name: str, value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if name == "cron" and value:
+        return parse(value).text
+    return str(value) if isinstance(value, str) else value  # the enumerations of a model are texts of another class
+
+
+def check_name(name: str, value: Any) -> None:
+    text = options.check_text(name, value)
+    if len(text) > LONGEST_NAME or text.strip() != text:
+        raise ScheduleInvalid(
+            f"{shown(value)} is no name for a schedule.",
+            fix=f"Use 1 to {LONGEST_NAME} characters without spaces at the ends.",
+        )
+
+
+def _check_payload(name: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise ScheduleInvalid(
+            f"{name}: {shown(value)} is not an object of named arguments.", fix='Write {"argument": value}.'
+        )
+
+
+def _check_kind(name: str, value: Any) -> None:
+    options.check_word(name, "cron" if value is None else value, tuple(SCHEDULE_KINDS))
+
+
+def _check_moment(name: str, value: Any) -> None:
+    options.check_run_at(name, value)
+
+
+def _check_span(name: str, value: Any) -> None:
+    if seconds(value, name=name) > LONGEST_JITTER and name == "jitter_seconds":
+        raise ScheduleInvalid(f"{name}: {shown(value)} is longer than a day.", fix="Give it in seconds.")
+
+
+def _check_pool(name: str, value: Any) -> None:
+    if value != "":
+        options.check_pool(name, value)
+
+
+def _check_flag(name: str, value: Any) -> None:
+    options.check_flag(name, value)
+
+
+def _whole(lowest: int, highest: int) -> Any:
+    return lambda name, value: options.check_whole(name, value, lowest, highest)
+
+
+_NEEDED = ("name", "job_type")
+_CHECKS: dict[str, Any] = {
+    "name": check_name,
+    "job_type": lambda name, value: options.check_text(name, value),
+    "payload": _check_payload,
+    "kind": _check_kind,
+    "run_at": _check_moment,
+    "starts_at": _check_moment,
+    "ends_at": _check_moment,
+    "timezone": lambda name, value: zone_named(value),
+    "pool": _check_pool,
+    "priority": lambda name, value: options.check_priority(name, value),
+    "max_retries": lambda name, value: options.check_retries(name, value),
+    "timeout": lambda name, value: options.check_timeout(name, value),
+    "enabled": _check_flag,
+    "max_firings": _whole(1, MOST_FIRINGS),
+    "jitter_seconds": _check_span,
+    "missed": lambda name, value: options.check_word(name, value, MISSED),
+    "missed_limit": _whole(1, MOST_MISSED),
+    "grace_seconds": _check_span,
+    "overlap": lambda name, value: options.check_word(name, value, OVERLAP),
+}
+"""Field → its check, which raises. What one field means for another is in ``_RULES``."""
+
+
+def _check_cron(fields: Mapping[str, Any]) -> None:
+    text, kind = fields.get("cron") or "", fields.get("kind") or "cron"
+    if kind == "cron":
+        Cron(text, name=fields.get("name") or "")
+    elif text:
+        raise _of_another_kind("cron", kind)
+
+
+def _check_interval(fields: Mapping[str, Any]) -> None:
+    value, kind = fields.get("interval_seconds"), fields.get("kind") or "cron"
+    if kind != "interval":
+        if value is not None:
+            raise _of_another_kind("interval_seconds", kind)
+    elif value is None:
+        raise ScheduleInvalid("An interval needs its length.", fix="Give interval_seconds, such as 300.")
+    else:
+        Interval(value)
+
+
+def _check_once(fields: Mapping[str, Any]) -> None:
+    value, kind = fields.get("run_at"), fields.get("kind") or "cron"
+    if kind != "once":
+        if value is not None:
+            raise _of_another_kind("run_at", kind)
+    elif value is None:
+        raise ScheduleInvalid("A schedule of kind 'once' needs its moment.", fix="Give run_at, a time to come.")
+
+
+def _check_end(fields: Mapping[str, Any]) -> None:
+    start, end = fields.get("starts_at"), fields.get("ends_at")
+    if isinstance(start, datetime) and isinstance(end, datetime) and end <= start:
+        raise ScheduleInvalid("The schedule ends before it starts.", fix="Give ends_at a later time than starts_at.")
+
+
+def _check_jitter(fields: Mapping[str, Any]) -> None:
+    length, jitter = fields.get("interval_seconds"), fields.get("jitter_seconds")
+    if length is None or not jitter:
+        return
+    if seconds(jitter, name="jitter_seconds") >= seconds(length, name="interval_seconds"):
+        raise ScheduleInvalid(
+            "The jitter is as long as the interval, so that firings would meet.",
+            fix="Give jitter_seconds less than interval_seconds.",
+        )
+
+
+_RULES: dict[str, Any] = {
+    "cron": _check_cron,
+    "interval_seconds": _check_interval,
+    "run_at": _check_once,
+    "ends_at": _check_end,
+    "jitter_seconds": _check_jitter,
+}
+
+
+def _of_another_kind(field: str, kind: str) -> ScheduleInvalid:
+    return ScheduleInvalid(f"{field} means nothing for a schedule of kind {kind!r}.", fix="Leave it empty.")
