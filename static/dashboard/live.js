@@ -64,10 +64,11 @@ export class Live {
     const socket = this.socket;
     this.socket = undefined;
     this.open = false;
-    if (socket) {
-      socket.onopen = socket.onmessage = socket.onclose = null;
-      socket.close();
-    }
+    if (!socket) return;
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    // One that is not open yet is closed once it is: before that, a browser takes it for an error.
+    if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+    else socket.close();
   }
 
   connect() {

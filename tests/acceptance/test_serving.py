@@ -40,7 +40,7 @@ class TestWithAServerOfItsOwn:
         self, start_host: StartHost, private_valkey: ValkeyServer, journal: Journal
     ) -> None:
         port = free_port()
-        host = start_host("--health-port", str(port), "--lease", "5").consuming()
+        host = start_host("--health-port", str(port), "--lease", "60").consuming()  # it outlasts the server's absence
         assert ask(port, "/readyz")[0] == 200
         running = handlers.sleep.enqueue(seconds=1.0, path=journal.path)
         eventually(lambda: journal.count("began", running.id))

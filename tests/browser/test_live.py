@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
-from tests.browser.conftest import Site, Visit, settle
+from tests.browser.conftest import Complaints, Site, Visit, settle
 from tests.dashboard.seeding import Shop
 from tests.support.valkey import ValkeyServer
 
@@ -190,6 +190,21 @@ class TestLine:
 
         page.get_by_role("button", name="Go on").click()
         expect(page.locator('[data-figure="states.ready"]')).to_have_text("5")
+
+    def test_a_tab_that_is_hidden_before_its_socket_is_open_leaves_neither_error_nor_socket(
+        self, visit: Visit, complaints: Complaints
+    ) -> None:
+        page = visit("viewer")
+        settle(page)
+        hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true})"
+        turn = hide + "; document.dispatchEvent(new Event('visibilitychange'));"
+
+        with page.expect_websocket() as opened:
+            page.evaluate(turn % "true" + turn % "false" + turn % "true")
+
+        if not opened.value.is_closed():
+            opened.value.wait_for_event("close")
+        assert complaints.found == []
 
     def test_a_hidden_tab_has_no_socket(self, visit: Visit, shop: Shop) -> None:
         page = visit("viewer")

@@ -86,7 +86,7 @@ def frozen_worker(folder: Path, profile: Profile) -> Report:
         run.hosts.pop(0).stop()
         run.enqueue("fault.nothing", [{"key": f"after:{number}"} for number in range(20)])
         run.wait_until_drained()
-        return run.judge(Expectations(faults=("freeze host",), recoveries=1, refusals=1, slots={POOL: SLOTS}))
+        return run.judge(Expectations(faults=("freeze host",), recoveries=1, zombies=1, slots={POOL: SLOTS}))
 
 
 def held_interpreter(folder: Path, profile: Profile) -> Report:

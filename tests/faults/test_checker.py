@@ -307,11 +307,23 @@ def test_workers_that_stand_still_after_a_fault_are_caught() -> None:
 
 @pytest.mark.parametrize(
     "expected",
-    [Expectations(faults=["kill host"]), Expectations(recoveries=1), Expectations(refusals=1)],
-    ids=["no fault", "no recovery", "no refusal"],
+    [Expectations(faults=["kill host"]), Expectations(recoveries=1), Expectations(zombies=1)],
+    ids=["no fault", "no recovery", "no zombie"],
 )
 def test_a_run_that_was_not_hard_enough_fails(expected: Expectations) -> None:
     assert "run" in broken(a_good_life(), done(), expected)
+
+
+def test_a_zombie_that_holds_its_tongue_counts() -> None:
+    story = Story()
+    story.enqueue(1)
+    story.claim(2, "t1", 1)
+    story.run(2.1, 1, took=11)
+    story.claim(12.5, "t2", 2)
+    story.run(12.6, 2, attempt=2)
+    story.end(12.8, "complete", "t2", "ok")
+    assert broken(story, done(attempt=2), Expectations(zombies=1)) == set()
+    assert broken(story, done(attempt=2), Expectations(zombies=2)) == {"run"}
 
 
 def test_a_fault_without_proof_does_not_count() -> None:
