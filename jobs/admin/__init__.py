@@ -1,10 +1,11 @@
 """The admin: configuration that people edit. Running work is looked at and steered on the dashboard.
 
-Plain Django admin classes without scripts or templates of their own, so they keep to a strict content security policy
-and take on whatever theme the project gives its admin.
+Plain Django admin classes. Only schedules bring a script (a file, for their preview), templates and a style sheet that
+names no ground colours, so all keep to a strict content security policy and take on whatever theme the admin has.
 """
 
 from jobs.admin.job_type import JobTypeAdmin
 from jobs.admin.pool import PoolAdmin
+from jobs.admin.schedule import ScheduleAdmin
 
-__all__ = ["JobTypeAdmin", "PoolAdmin"]
+__all__ = ["JobTypeAdmin", "PoolAdmin", "ScheduleAdmin"]

@@ -183,7 +183,7 @@ class TestPreviewOfAnyRule:
             shown = preview_of(Cron("0 * * * *"), "UTC", 9, START, window=Window(**window))
             return [item.utc.hour for item in shown.items]
 
-        assert hours(starts_at=START + timedelta(hours=2), ends_at=START + timedelta(hours=4)) == [11, 12, 13]
+        assert hours(starts_at=START + timedelta(hours=2), ends_at=START + timedelta(hours=5)) == [11, 12, 13]
         assert hours(starts_at=START - timedelta(hours=2), firings_left=2) == [10, 11]
         assert hours(firings_left=0) == []
 

@@ -56,7 +56,7 @@ class Preview:
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Where in time a schedule may fire at all: both ends included; ``firings_left`` of any number, None = all."""
+    """Where in time a schedule may fire at all: from its start on, before its end, so many times (None = any)."""
 
     starts_at: datetime | None = None
     ends_at: datetime | None = None
@@ -67,7 +67,7 @@ class Window:
         if self.starts_at is not None and self.starts_at > moment:
             moment = self.starts_at - datetime.resolution
         for at in islice(firings(rule, moment), self.firings_left):
-            if self.ends_at is not None and at > self.ends_at:
+            if self.ends_at is not None and at >= self.ends_at:
                 return
             yield at
 
