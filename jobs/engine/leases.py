@@ -6,7 +6,8 @@ All raise StoreUnavailable or OutcomeUnknown where the server is away.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -117,10 +118,11 @@ class Leases:
         now, next_due, left, paused, corrupt = reply[:5]
         jobs: list[LeasedJob] = []
         unreadable: list[Failure] = []
-        for position in range(5, len(reply), 3):
-            job_id, record, body = reply[position : position + 3]
+        decode = codec.LeaseDecoder(route, token, now).decode
+        given = iter(reply[5:])
+        for job_id, record, body in zip(given, given, given, strict=True):
             try:
-                jobs.append(codec.decode_lease(route, token, job_id, record, body))
+                jobs.append(decode(job_id, record, body))
             except ValueError as error:
                 unreadable.append(_unreadable(job_id, token, now, str(error)))
         if unreadable:
@@ -150,10 +152,17 @@ class Leases:
         """For each "ok", "cancelled" (it was asked to stop; the result is dropped) or "lost"."""
         answers: list[str] = []
         for batch in batches(completions, lambda completion: len(completion.result or b"")):
-            items: list[Any] = []
+            groups: defaultdict[tuple[str, str, int | None], list[Any]] = defaultdict(list)
             for job_id, token, type_name, started_at, result, ttl_ms in batch:
-                items += (job_id, token, type_name, started_at, result or b"", "" if ttl_ms is None else ttl_ms)
-            answers += self._answers("job_complete", route, items, attempts_kept=self._settings.attempts_kept)
+                start = codec.encode_start(started_at)
+                groups[token, type_name, ttl_ms] += (job_id, start + result if result else start)
+            items: list[Any] = []
+            for (token, type_name, ttl_ms), starts in groups.items():
+                items += (token, type_name, "" if ttl_ms is None else ttl_ms, len(starts) // 2, *starts)
+            exceptions = self._run(
+                "job_complete", route, items, given_now=self._now(), attempts_kept=self._settings.attempts_kept
+            )
+            answers += _answers_but(exceptions, batch, groups) if exceptions else ["ok"] * len(batch)
         return answers
 
     def fail(self, route: Route, failures: Sequence[Failure]) -> list[str]:
@@ -310,6 +319,15 @@ class _PruneKeys:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._partition, name)
+
+
+def _answers_but(
+    exceptions: list[Any], batch: Sequence[Completion], groups: Mapping[tuple[str, str, int | None], list[Any]]
+) -> list[str]:
+    """The answers in the order of ``batch``; the exceptions are positions (from 1) in the order of ``groups``."""
+    sent = [(job_id, token) for (token, _, _), starts in groups.items() for job_id in starts[::2]]
+    odd = {sent[position - 1]: answer.decode() for position, answer in zip(*[iter(exceptions)] * 2, strict=True)}
+    return [odd.get((completion.id, completion.token), "ok") for completion in batch]
 
 
 def _flat(leases: Iterable[Lease]) -> list[str]:

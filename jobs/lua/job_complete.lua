@@ -1,6 +1,6 @@
 -- Ends attempts that succeeded. A job that was asked to stop meanwhile ends as cancelled and its result is dropped.
 -- State: leased -> succeeded | cancelled
--- Reply: for each job "ok" (also when this very call was made before) | "cancelled" | "lost"
+-- Reply: position and "cancelled" | "lost" for each job that did not succeed; it is no mistake to make the call again
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -21,13 +21,21 @@ local counters = KEYS[9] -- hash: totals
 local series = KEYS[10] -- hash: time series
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
-local items = 3 -- ARGV[3..]: id, token, type, started_at (ms), result ('' = none), own retention (ms, '' = the default)
+local items = 3 -- ARGV[3..]: groups of token, type, own retention (ms, '' = the default), count, then that many times id, start (8 bytes, ms) and result ('' = none) in one
 
 local now = server_now(clock, given_now)
-local total = (#ARGV - 2) / 6
-local ids = {}
-for i = 1, total do
-  ids[i] = ARGV[6 * i - 3]
+local ids, starts, groups = {}, {}, {}
+local at = items
+while at <= #ARGV do
+  local first, count = #ids, tonumber(ARGV[at + 3])
+  if not count or count > #ARGV then
+    return redis.error_reply('INVALID a group of completions has no count')
+  end
+  for i = 1, count do
+    ids[first + i], starts[first + i] = ARGV[at + 2 * i + 2], ARGV[at + 2 * i + 3]
+  end
+  groups[#groups + 1] = { token = ARGV[at], type = ARGV[at + 1], retention = tonumber(ARGV[at + 2]), first = first + 1, last = #ids }
+  at = at + 4 + 2 * count
 end
 local raw_records = redis.call('HMGET', states, unpack(ids))
 
@@ -36,45 +44,58 @@ local ended, records, done, done_count = {}, {}, {}, 0
 local stopped, kept, retained = {}, {}, {}
 local done_of, stopped_of = {}, {}
 local ran = 0
-local now_text = string.format('%.0f', now) -- once: turning numbers into text is dear
-local now_bytes = struct.pack('>I8', now)
-local at = items
-for i = 1, total do
-  local id, raw, token, type = ids[i], raw_records[i], ARGV[at + 1], ARGV[at + 2]
-  local state = raw and is_under_token(raw, token) and byte_at(raw, STATE_BYTE)
-  if state == LEASED_CODE and byte_at(raw, CANCEL_BYTE) == 0 then
-    local started_at = tonumber(ARGV[at + 3])
-    done_count = done_count + 1
-    ended[done_count] = id
-    records[2 * done_count - 1] = id
-    records[2 * done_count] = succeeded_bytes(raw, started_at, now_bytes)
-    done[2 * done_count - 1] = now_text
-    done[2 * done_count] = id
-    done_of[type] = (done_of[type] or 0) + 1
-    if now > started_at then
-      ran = ran + now - started_at
-    end
-    if ARGV[at + 4] ~= '' then
-      kept[#kept + 1] = id
-      kept[#kept + 1] = ARGV[at + 4]
-    end
-    if ARGV[at + 5] ~= '' then
-      retained[#retained + 1] = now + tonumber(ARGV[at + 5])
-      retained[#retained + 1] = id
-    end
-    reply[i] = 'ok'
-  elseif state == LEASED_CODE then
-    stopped[#stopped + 1] = i
-    stopped_of[type] = (stopped_of[type] or 0) + 1
-    reply[i] = 'cancelled'
-  elseif state == SUCCEEDED_CODE then
-    reply[i] = 'ok'
-  elseif state == CANCELLED_CODE then
-    reply[i] = 'cancelled'
-  else
-    reply[i] = 'lost'
+local now_text = string.format('%d', now) -- once: turning numbers into text is dear
+local now_bytes = pack_bytes('>I8', now)
+
+local function succeed(i, head, group)
+  local id, start = ids[i], starts[i]
+  if #start > 8 then
+    kept[#kept + 1] = id
+    kept[#kept + 1] = part_of(start, 9)
+    start = part_of(start, 1, 8)
   end
-  at = at + 6
+  local started_at = unpack_bytes('>I8', start)
+  if now > started_at then
+    ran = ran + now - started_at
+  end
+  if group.retention then
+    retained[#retained + 1] = now + group.retention
+    retained[#retained + 1] = id
+  end
+  done_count = done_count + 1
+  local at = 2 * done_count
+  ended[done_count] = id
+  records[at - 1], records[at] = id, head .. start
+  done[at - 1], done[at] = now_text, id
+end
+
+for _, group in ipairs(groups) do
+  local before, length, head, new_head = done_count, 0, nil, nil
+  for i = group.first, group.last do
+    local raw = raw_records[i]
+    -- Jobs of one lease call have the same head, and Lua compares texts by address.
+    if raw and head and part_of(raw, 1, length) == head then
+      succeed(i, new_head, group)
+    else
+      local state = raw and is_under_token(raw, group.token) and byte_at(raw, STATE_BYTE)
+      if state == LEASED_CODE and byte_at(raw, CANCEL_BYTE) == 0 then
+        length = head_length(raw, group.token)
+        head = part_of(raw, 1, length)
+        new_head = succeeded_head(head, now_bytes)
+        succeed(i, new_head, group)
+      elseif state ~= SUCCEEDED_CODE then
+        if state == LEASED_CODE then
+          stopped[#stopped + 1] = i
+          stopped_of[group.type] = (stopped_of[group.type] or 0) + 1
+        end
+        reply[#reply + 1] = i
+        reply[#reply + 1] = (state == LEASED_CODE or state == CANCELLED_CODE) and 'cancelled' or 'lost'
+      end
+    end
+  end
+  if done_count > before then
+    done_of[group.type] = (done_of[group.type] or 0) + done_count - before
+  end
 end
 
 if done_count > 0 then
@@ -86,7 +107,7 @@ if done_count > 0 then
 end
 for _, i in ipairs(stopped) do
   local id, record = ids[i], read_record(raw_records[i], '')
-  record[STATE], record[STARTED_AT], record[FINISHED_AT] = 'cancelled', tonumber(ARGV[6 * i]), now
+  record[STATE], record[STARTED_AT], record[FINISHED_AT] = 'cancelled', unpack_bytes('>I8', starts[i]), now
   redis.call('ZREM', leased, id)
   redis.call('ZADD', cancelled, now_text, id)
   redis.call('HSET', states, id, pack_record(record))

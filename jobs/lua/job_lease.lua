@@ -1,6 +1,7 @@
 -- Gives a worker the first ready jobs, after making ready what is due. The same token again gives the same jobs.
 -- State: scheduled -> ready, retry_wait -> ready, ready -> leased, ready -> dead (what is stored of it is corrupt)
--- Reply: now, next due or '', ready jobs left, '1' if paused, how many were corrupt, then id, record, body for each job
+-- Reply: now, next due or '', ready jobs left, '1' if paused, how many were corrupt, then id, record, body for each job;
+-- an empty record stands for the first lease of a job that was never touched
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -74,33 +75,29 @@ if pause[1] and not (ends_at and now >= ends_at) then
   return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0 }
 end
 
--- Since when an untouched job is ready; nil where the body is none or its times are no moments.
+-- Since when an untouched job is ready; nil where its times are no moments. Jobs of one enqueue call have the same times.
+local last_times, last_since
 local function due_since(body)
-  local created_at, run_at = struct.unpack('>dd', body)
-  local latest = created_at > run_at and created_at or run_at
-  -- The rest of a division by 1 is 0 for whole numbers only: not for fractions, infinities and what is no number.
-  if created_at % 1 == 0 and run_at % 1 == 0 and latest > 0 and latest < END_OF_TIME then
-    return latest
+  local times = part_of(body, 1, 16)
+  if times ~= last_times then
+    local created_at, run_at = unpack_bytes('>dd', times)
+    local latest = created_at > run_at and created_at or run_at
+    -- The rest of a division by 1 is 0 for whole numbers only: not for fractions, infinities and what is no number.
+    local is_moment = created_at % 1 == 0 and run_at % 1 == 0 and latest > 0 and latest < END_OF_TIME
+    last_times, last_since = times, is_moment and latest or nil
   end
-  return nil
+  return last_since
 end
 
 local grant = { token }
-local jobs, records, deadlines, taken = {}, {}, {}, 0
+local reply, records, deadlines, taken = { now, '', 0, '', 0 }, {}, {}, 0
 local corrupt = {}
-local seen, bytes, waited = 0, 0, 0
-local deadline = string.format('%.0f', now + lease_ms) -- once: turning numbers into text is dear
-local counts, times, holder = first_lease_bytes(now, token, worker)
+local bytes, waited = 0, 0
+local deadline = string.format('%d', now + lease_ms) -- once: turning numbers into text is dear
+local first_lease = pack_record({ 'leased', 1, 0, 0, 1, 0, 0, 0, 0, now, 0, 0, token, worker, 0, '' }) -- its place follows
 
--- The record of a job once it is leased, and since when it was ready; nil where what is stored cannot be read or leased.
-local function leased_record(raw, body, place)
-  local since = #body >= 18 and due_since(body)
-  if not since then
-    return nil
-  end
-  if not raw then
-    return counts .. pack_bytes('>I8', since) .. times .. pack_bytes('>I8', place) .. holder, since
-  end
+-- The record of a touched job once it is leased, and since when it was ready; nil where it cannot be read or leased.
+local function leased_again(raw, since, place)
   local record = read_record(raw, 'ready')
   if not record then
     return nil
@@ -108,24 +105,48 @@ local function leased_record(raw, body, place)
   record[STATE], record[TOKEN], record[WORKER] = 'leased', token, worker
   record[ATTEMPT], record[FENCE] = record[ATTEMPT] + 1, record[FENCE] + 1
   record[LEASED_AT], record[STARTED_AT], record[PLACE] = now, 0, place
-  if record[READY_AT] > 0 then
-    since = record[READY_AT]
-  end
-  record[READY_AT] = since
-  return pack_record(record), since
+  return pack_record(record), record[READY_AT] > 0 and record[READY_AT] or since
 end
 
-while seen < limit and bytes < ENOUGH_BYTES do
-  local head = redis.call('ZRANGE', ready, seen, seen)[1]
+-- Whether a job that stands in the ready line is in no other state by its record.
+local function may_be_ready(raw)
+  local code = byte_at(raw, STATE_BYTE)
+  return code == READY_CODE or not STATE_OF[code]
+end
+
+local function take(id, place, raw, body)
+  local since = body and #body >= 18 and due_since(body)
+  local record, told = nil, ''
+  if since and not raw then
+    record = first_lease .. place
+  elseif since then
+    record, since = leased_again(raw, since, place)
+    told = record
+  end
+  if not record then
+    corrupt[#corrupt + 1] = id
+    return
+  end
+  waited = waited + (now > since and now - since or 0)
+  bytes = bytes + #body
+  taken = taken + 1
+  local at = 2 * taken
+  records[at - 1], records[at] = id, record
+  deadlines[at - 1], deadlines[at] = deadline, id
+  grant[taken + 1] = id
+  at = 3 * taken + 3
+  reply[at], reply[at + 1], reply[at + 2] = id, told, body
+end
+
+local wanted = limit
+while wanted > 0 and bytes < ENOUGH_BYTES do
+  local head = redis.call('ZRANGE', ready, 0, 0)[1]
   if not head then
     break
   end
   -- Jobs that follow each other are mostly alike: of large ones fewer are read at a time.
-  local step = math.ceil(math.min(STEP, limit - seen, ENOUGH_BYTES / (redis.call('HSTRLEN', bodies, head) + 1)))
-  local line = redis.call('ZRANGE', ready, seen, seen + step - 1, 'WITHSCORES')
-  if not line[1] then
-    break
-  end
+  local step = math.ceil(math.min(STEP, wanted, ENOUGH_BYTES / (redis.call('HSTRLEN', bodies, head) + 1)))
+  local line = redis.call('ZPOPMIN', ready, step)
   local ids = {}
   for i = 1, #line / 2 do
     ids[i] = line[2 * i - 1]
@@ -133,38 +154,17 @@ while seen < limit and bytes < ENOUGH_BYTES do
   local raw_records = redis.call('HMGET', states, unpack(ids))
   local raw_bodies = redis.call('HMGET', bodies, unpack(ids))
   for i = 1, #ids do
-    local id, raw, body = ids[i], raw_records[i], raw_bodies[i]
-    if not raw or byte_at(raw, STATE_BYTE) == READY_CODE or not STATE_OF[byte_at(raw, STATE_BYTE)] then
-      local packed, since = nil, nil
-      if body then
-        packed, since = leased_record(raw, body, tonumber(line[2 * i]))
-      end
-      if packed then
-        waited = waited + (now > since and now - since or 0)
-        bytes = bytes + #body
-        taken = taken + 1
-        jobs[3 * taken - 2] = id
-        jobs[3 * taken - 1] = packed
-        jobs[3 * taken] = body
-        records[2 * taken - 1] = id
-        records[2 * taken] = packed
-        deadlines[2 * taken - 1] = deadline
-        deadlines[2 * taken] = id
-        grant[taken + 1] = id
-      else
-        corrupt[#corrupt + 1] = id
-      end
+    local raw = raw_records[i]
+    if not raw or may_be_ready(raw) then
+      take(ids[i], line[2 * i], raw, raw_bodies[i])
     elseif not read_record(raw, '') then
-      corrupt[#corrupt + 1] = id -- its state can be read, and nothing after it
+      corrupt[#corrupt + 1] = ids[i] -- its state can be read, and nothing after it
     end
   end
-  seen = seen + #ids
+  wanted = wanted - #ids
 end
 
-if seen > 0 then
-  redis.call('ZREMRANGEBYRANK', ready, 0, seen - 1)
-end
-if jobs[1] then
+if taken > 0 then
   redis.call('HSET', states, unpack(records))
   redis.call('ZADD', leased, unpack(deadlines))
   redis.call('HSET', grants, worker, cmsgpack.pack(grant))
@@ -183,8 +183,5 @@ local left = redis.call('ZCARD', ready)
 if left > 0 then
   wake_one(wake)
 end
-local reply = { now, next_due(scheduled, retry_wait), left, '', #corrupt }
-for i = 1, #jobs do
-  reply[5 + i] = jobs[i]
-end
+reply[2], reply[3], reply[5] = next_due(scheduled, retry_wait), left, #corrupt
 return reply

@@ -205,15 +205,19 @@ class Record(NamedTuple):
     cancel: int = 0
     ready_at: int = 0
     leased_at: int = 0
-    started_at: int = 0
     finished_at: int = 0
     run_at: int = 0
-    place: int = 0
     token: str = ""
     worker: str = ""
+    started_at: int = 0
+    place: int = 0
 
 
-_RECORD = struct.Struct(">BIIIIBIBQQQQQQ")
+_RECORD = struct.Struct(">BIIIIBIBQQQQ")
+_STARTED_AT = struct.Struct(">Q")
+encode_start = _STARTED_AT.pack
+"""When an attempt began, server ms, as the completion script takes it."""
+
 _STATE_OF = ("", *(state.value for state in JobState))
 
 
@@ -222,41 +226,67 @@ def decode_record(raw: bytes) -> Record:
     try:
         code, *numbers = _RECORD.unpack_from(raw)
         if code == 0:
-            raise ValueError("not a job record: it has no state")
+            raise ValueError("it has no state")
         token_at = _RECORD.size + 1
         worker_at = token_at + raw[_RECORD.size] + 1
-        token, worker = raw[token_at : worker_at - 1], raw[worker_at : worker_at + raw[worker_at - 1]]
-        return Record._make([_STATE_OF[code], *numbers, token.decode(), worker.decode()])
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        start_at = worker_at + raw[worker_at - 1]
+        token, worker = raw[token_at : worker_at - 1].decode(), raw[worker_at:start_at].decode()
+        (started_at,) = _STARTED_AT.unpack_from(raw, start_at)
+        place = whole_number(raw[start_at + _STARTED_AT.size :]) or 0
+        return Record._make([_STATE_OF[code], *numbers, token, worker, started_at, place])
+    except (struct.error, IndexError, ValueError) as error:
         raise ValueError(f"not a job record: {error}") from error
 
 
-def decode_lease(route: Route, token: str, job_id: bytes, raw_record: bytes, raw_body: bytes) -> LeasedJob:
-    """What the lease script gave for one job. ValueError where it cannot be read."""
-    record = _RECORD.unpack_from(raw_record)
-    if not raw_body:
-        raise ValueError("there is no job body")
-    payload_at = _HEADER_AT + int.from_bytes(raw_body[_TIMES.size : _HEADER_AT], "big")
-    header = _cached_header(raw_body[_HEADER_AT:payload_at])
-    return LeasedJob(
-        id=job_id.decode(),
-        route=route,
-        token=token,
-        type=header.type,
-        payload=raw_body[payload_at:],
-        attempt=record[1],
-        errors=record[2],
-        crashes=record[3],
-        fencing_token=record[4],
-        priority=header.priority,
-        max_retries=header.max_retries,
-        max_crashes=header.max_crashes,
-        timeout=header.timeout,
-        backoff=header.backoff,
-        extras=header.extras,
-        leased_at=record[9],
-        resubmissions=record[6],
-    )
+class LeaseDecoder:
+    """Reads what the lease script gave under one token. Jobs of one lease call are mostly alike: what two neighbours
+    share is read once."""
+
+    def __init__(self, route: Route, token: str, now: int) -> None:
+        self._route = route
+        self._token = token
+        self._now = now
+        self._head = b""  # length and header of the last body
+        self._payload_at = 0
+        self._like: Any = None
+
+    def decode(self, job_id: bytes, raw_record: bytes, raw_body: bytes | None) -> LeasedJob:
+        """One job; an empty record stands for a first lease. ValueError where it cannot be read."""
+        if not raw_body:
+            raise ValueError("there is no job body")
+        if self._like is None or not raw_body.startswith(self._head, _TIMES.size):
+            self._learn(raw_body)
+        job: LeasedJob = self._like.__copy__()
+        job.id = job_id.decode()
+        job.payload = raw_body[self._payload_at :]
+        if raw_record:
+            _, job.attempt, job.errors, job.crashes, job.fencing_token, _, job.resubmissions, *_ = _RECORD.unpack_from(
+                raw_record
+            )
+        return job
+
+    def _learn(self, raw_body: bytes) -> None:
+        payload_at = _HEADER_AT + int.from_bytes(raw_body[_TIMES.size : _HEADER_AT], "big")
+        header = _cached_header(raw_body[_HEADER_AT:payload_at])
+        self._head, self._payload_at = raw_body[_TIMES.size : payload_at], payload_at
+        self._like = LeasedJob(
+            id="",
+            route=self._route,
+            token=self._token,
+            type=header.type,
+            payload=b"",
+            attempt=1,
+            errors=0,
+            crashes=0,
+            fencing_token=1,
+            priority=header.priority,
+            max_retries=header.max_retries,
+            max_crashes=header.max_crashes,
+            timeout=header.timeout,
+            backoff=header.backoff,
+            extras=header.extras,
+            leased_at=self._now,
+        )
 
 
 # --- what people read ----------------------------------------------------------------------------------------------
@@ -286,7 +316,8 @@ def decode_job(route: Route, job_id: str, raw: RawJob) -> Job | None:
     ended = _decode_attempts(raw.attempts)
     attempts = ended + _current_attempt(state, record)
     run_at = record.run_at if 0 < record.run_at <= LATEST_MS else body.run_at
-    ready_at = record.ready_at or (max(body.created_at, body.run_at) if state == JobState.READY else 0)
+    was_ready = state == JobState.READY or record.leased_at
+    ready_at = record.ready_at or (max(body.created_at, body.run_at) if was_ready else 0)
     error = problem or (attempts[-1].error if attempts and state in (JobState.DEAD, JobState.RETRY_WAIT) else None)
     extras = body.extras
     unique = extras.get("unique")
@@ -407,8 +438,8 @@ def whole_number(raw: bytes | None) -> int | None:
 def ready_since(raw_record: bytes | None, raw_body: bytes | None) -> int:
     """Since when a ready job is ready, server ms; 0 where it cannot be read."""
     try:
-        if raw_record:
-            return decode_record(raw_record).ready_at
+        if raw_record and (ready_at := decode_record(raw_record).ready_at):
+            return ready_at
         body = decode_body(raw_body or b"")
     except ValueError:
         return 0

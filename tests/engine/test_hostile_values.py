@@ -10,7 +10,6 @@ import pytest
 
 from jobs.core.states import JobState
 from jobs.engine import JobFilter
-from jobs.store import codec
 from jobs.store.connection import Store
 from jobs.store.keys import partition_keys
 from tests.support.steps import LEASE_MS, Steps, everything
@@ -123,13 +122,15 @@ def mutations(raw: bytes, chance: random.Random, number: int) -> list[bytes]:
     return found
 
 
+STATE_AND_CANCEL = (0, 22)
+"""Where a record has them (lua/include/record_fields.lua)."""
+
+
 def lies(sample: bytes, bad: bytes) -> bool:
     """Whether a changed record can still be read and tells of another state or of a cancel: that is another fault."""
-    try:
-        before, after = codec.decode_record(sample), codec.decode_record(bad)
-    except ValueError:
-        return False
-    return (before.state, before.cancel) != (after.state, after.cancel)
+    return len(bad) > STATE_AND_CANCEL[-1] and [sample[at] for at in STATE_AND_CANCEL] != [
+        bad[at] for at in STATE_AND_CANCEL
+    ]
 
 
 def look_at_everything(steps: Steps, *job_ids: str) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from jobs.exceptions import SchedulerError
+from jobs.store import codec
 from tests.support.partition import NOW, Partition, body, held, record
 
 BUCKET = NOW // 10_000
@@ -13,7 +15,7 @@ STARTED = NOW - 400
 
 
 def item(job_id: str, *, token: str = "token", result: bytes = b"", ttl: int | str = "") -> list[Any]:
-    return [job_id, token, "t", STARTED, result, ttl]
+    return [token, "t", ttl, 1, job_id, codec.encode_start(STARTED) + result]
 
 
 def call(partition: Partition, *items: list[Any]) -> Any:
@@ -21,7 +23,7 @@ def call(partition: Partition, *items: list[Any]) -> Any:
 
 
 def ended(state: str, **fields: Any) -> Any:
-    return held(state=state, started_at=STARTED, finished_at=NOW, **fields)
+    return held(**{"state": state, "started_at": STARTED, "finished_at": NOW, **fields})
 
 
 def test_attempts_that_succeeded_end_their_jobs(partition: Partition) -> None:
@@ -36,11 +38,11 @@ def test_attempts_that_succeeded_end_their_jobs(partition: Partition) -> None:
 
     reply = call(partition, item("a", result=b'{"n":1}'), item("b", ttl=60_000))
 
-    assert reply == ["ok", "ok"]
+    assert reply == []
     assert partition.state() == {
         "clock": NOW,
         "bodies": bodies,
-        "states": {"a": ended("succeeded"), "b": ended("succeeded"), "c": held()},
+        "states": {"a": ended("succeeded", place=0), "b": ended("succeeded", place=0), "c": held()},
         "leased": {"c": NOW + 5_000},
         "succeeded": {"a": NOW, "b": NOW},
         "results": {"a": '{"n":1}'},
@@ -55,7 +57,7 @@ def test_a_job_that_was_asked_to_stop_ends_cancelled_and_its_result_is_dropped(p
 
     reply = call(partition, item("a", result=b"1", ttl=5))
 
-    assert reply == ["cancelled"]
+    assert reply == [1, "cancelled"]
     assert partition.state() == {
         "clock": NOW,
         "states": {"a": ended("cancelled", cancel=1)},
@@ -68,10 +70,10 @@ def test_a_job_that_was_asked_to_stop_ends_cancelled_and_its_result_is_dropped(p
 def test_the_same_call_again_answers_the_same_and_changes_nothing(partition: Partition) -> None:
     partition.put({"states": {"a": held(), "b": held(cancel=1)}, "leased": {"a": NOW + 5_000, "b": NOW + 5_000}})
     items = item("a", result=b"1"), item("b")
-    assert call(partition, *items) == ["ok", "cancelled"]
+    assert call(partition, *items) == [2, "cancelled"]
     before = partition.state()
 
-    assert call(partition, *items) == ["ok", "cancelled"]
+    assert call(partition, *items) == [2, "cancelled"]
     assert partition.state() == before
 
 
@@ -91,13 +93,50 @@ def test_a_stale_completion_changes_nothing(partition: Partition, stored: object
     before: dict[str, Any] = {"states": {"a": stored}} if stored is not None else {}
     partition.put(before)
 
-    assert call(partition, item("a", result=b"1", ttl=5)) == ["lost"]
+    assert call(partition, item("a", result=b"1", ttl=5)) == [1, "lost"]
     assert partition.state() == {**before, "clock": NOW}
 
 
 def test_a_stale_one_among_others_does_not_hold_them_up(partition: Partition) -> None:
     partition.put({"states": {"a": held(token="another"), "b": held()}, "leased": {"a": NOW + 1, "b": NOW + 1}})
 
-    assert call(partition, item("a"), item("b")) == ["lost", "ok"]
+    assert call(partition, item("a"), item("b")) == [1, "lost"]
     assert partition.state()["leased"] == {"a": NOW + 1}
     assert partition.state()["succeeded"] == {"b": NOW}
+
+
+def test_jobs_of_one_lease_end_by_one_group_whatever_became_of_their_neighbours(partition: Partition) -> None:
+    stored = {
+        "a": held(attempt=1),
+        "b": held(token="another"),
+        "c": held(attempt=1),
+        "d": held(attempt=7, errors=6, worker="a longer name"),
+        "e": held(cancel=1),
+        "f": held(attempt=7, errors=6, worker="a longer name", started_at=STARTED - 1),
+    }
+    partition.put({"states": stored, "leased": dict.fromkeys(stored, NOW + 5_000)})
+    starts = [value for job_id in stored for value in (job_id, codec.encode_start(STARTED) + job_id.encode())]
+
+    reply = partition.run("job_complete", "token", "t", "", len(stored), *starts, attempts_kept=25)
+
+    assert reply == [2, "lost", 5, "cancelled"]
+    after = partition.state()
+    assert after["states"] == {
+        "a": ended("succeeded", place=0),
+        "b": stored["b"],
+        "c": ended("succeeded", place=0),
+        "d": ended("succeeded", attempt=7, errors=6, worker="a longer name", place=0),
+        "e": ended("cancelled", cancel=1),
+        "f": ended("succeeded", attempt=7, errors=6, worker="a longer name", place=0),
+    }
+    assert after["results"] == {"a": "a", "c": "c", "d": "d", "f": "f"}
+    assert after["leased"] == {"b": NOW + 5_000}
+    assert after["counters"] == {"succeeded:t": 4, "cancelled:t": 1}
+
+
+def test_a_group_that_claims_more_jobs_than_it_brings_changes_nothing(partition: Partition) -> None:
+    partition.put({"states": {"a": held()}, "leased": {"a": NOW + 1}})
+
+    with pytest.raises(SchedulerError, match="count"):
+        partition.run("job_complete", "token", "t", "", STARTED, "a", codec.encode_start(STARTED), attempts_kept=25)
+    assert partition.state()["leased"] == {"a": NOW + 1}

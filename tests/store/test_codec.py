@@ -191,4 +191,4 @@ def test_a_record_of_no_state_is_refused(code: int) -> None:
 
 
 def test_a_fresh_record_is_all_zero() -> None:
-    assert tuple(Record()) == ("",) + (0,) * 13 + ("", "")
+    assert tuple(Record()) == ("",) + (0,) * 11 + ("", "", 0, 0)

@@ -67,9 +67,10 @@ def held(**fields: Any) -> Record:
 
 def packed(value: Record) -> bytes:
     """A record as it is stored (lua/include/record_fields.lua)."""
-    state, *numbers, token, worker = value
+    state, *numbers, token, worker, started_at, place = value
     texts = b"".join(bytes([len(text)]) + text for text in (token.encode(), worker.encode()))
-    return codec._RECORD.pack(codec._STATE_OF.index(state), *numbers) + texts
+    head = codec._RECORD.pack(codec._STATE_OF.index(state), *numbers) + texts
+    return head + codec._STARTED_AT.pack(started_at) + (str(place).encode() if place else b"")
 
 
 def place(number: int, priority: int = 0) -> int:

@@ -1,7 +1,7 @@
 -- Moves at most `limit` due jobs of one waiting line to the ready line, in order of their due time; returns how many.
 -- Needs: record_fields, read_record, pack_record, ready_place.
 local function promote_due(line_key, ready_key, states_key, sequence_key, now, limit)
-  local due = redis.call('ZRANGEBYSCORE', line_key, '-inf', string.format('(%.0f', now + 1), 'LIMIT', 0, limit, 'WITHSCORES')
+  local due = redis.call('ZRANGEBYSCORE', line_key, '-inf', string.format('(%d', now + 1), 'LIMIT', 0, limit, 'WITHSCORES')
   local count = #due / 2
   if count == 0 then
     return 0

@@ -6,12 +6,13 @@ end
 
 local function read_record(raw, fresh_state)
   if not raw then
-    return { fresh_state, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', '' }
+    return { fresh_state, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '', '', 0, '0' }
   end
   local ok, record = pcall(unpack_record, raw)
   if not ok or not STATE_OF[record[STATE]] then
     return nil
   end
-  record[STATE] = STATE_OF[record[STATE]]
+  local place = string.sub(raw, record[PLACE])
+  record[STATE], record[PLACE] = STATE_OF[record[STATE]], tonumber(place) and place or '0'
   return record
 end
