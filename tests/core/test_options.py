@@ -15,7 +15,7 @@ from jobs.core.retry import Fixed
 from jobs.core.wording import shown
 from jobs.exceptions import OptionInvalid
 
-HOSTILE = ("\ud800", "a\x00b", "line\nbreak", "\x1b[31m", "x" * 201, "é" * 101, "", 5, b"x", ["x"], {}, object())
+HOSTILE = ("\ud800", "a\x00b", "line\nbreak", "\x1b[31m", "x" * 201, "é" * 101, "", 5, b"x", ["x"], {}, ...)
 
 
 def refusal(**options: Any) -> OptionInvalid:
