@@ -24,9 +24,9 @@ def get(name: str) -> Pool:
 def scale(name: str, slots: int) -> Pool:
     """Sets the slots per worker process, for good; running workers follow. Creates the pool."""
     # The database row owns the number; the models can only be imported once Django's apps are ready.
-    from jobs.services.reconciler import scale_pool
+    from jobs.services.reconciler import change_pool
 
-    scale_pool(options.check_pool("pool", name), options.check_whole("slots", slots, 0, 10_000))
+    change_pool(options.check_pool("pool", name), slots=options.check_whole("slots", slots, 0, 10_000))
     return get(name)
 
 

@@ -1,4 +1,4 @@
-"""How many slots a pool should have, judged by how long its jobs wait. Pure: what is seen goes in, a decision comes out.
+"""How many slots a pool should have, judged by how long its jobs wait. What is seen goes in, a decision comes out.
 
 The rule steers the wait into a band around its target. Within the band nothing moves. Outside of it the number of slots
 changes in proportion: towards the nearer edge while the wait is off by less than half its target, towards the target

@@ -13,10 +13,13 @@ from django.core.signals import setting_changed
 
 from jobs.conf import Settings, get_settings
 from jobs.core.clock import Clock, ServerClock
+from jobs.core.pause import EVERYTHING, Pause, PauseState, Scope
 from jobs.engine.jobs import Jobs
 from jobs.engine.leases import Completion, Failure, LeaseReply, Leases, PromoteReply, RecoverReply, RenewReply
 from jobs.engine.listing import JobFilter, Page
-from jobs.engine.pools import Pause, Pool, PoolNotFound, Pools
+from jobs.engine.news import News
+from jobs.engine.pauses import Pauses
+from jobs.engine.pools import Autoscale, Pool, PoolNotFound, Pools, PoolSettings
 from jobs.engine.stats import Snapshot, Stats
 from jobs.engine.types import TypeOverrides, Types
 from jobs.engine.upkeep import Upkeep
@@ -26,18 +29,24 @@ from jobs.store.connection import Store
 from jobs.store.topology import Topology
 
 __all__ = [
+    "EVERYTHING",
+    "Autoscale",
     "Completion",
     "Engine",
     "Failure",
     "JobFilter",
     "LeaseReply",
+    "News",
     "Page",
     "Pause",
+    "PauseState",
     "Pool",
     "PoolNotFound",
+    "PoolSettings",
     "PromoteReply",
     "RecoverReply",
     "RenewReply",
+    "Scope",
     "Snapshot",
     "TypeOverrides",
     "Worker",
@@ -58,9 +67,11 @@ class Engine:
         self.topology = Topology(store)
         self.jobs = Jobs(store, settings, clock, self.topology)
         self.leases = Leases(store, settings, clock)
-        self.types = Types(store)
+        self.news = News(store)
+        self.pauses = Pauses(store, clock, self.topology, self.leases)
+        self.types = Types(store, self.pauses)
         self.workers = Workers(store, clock)
-        self.pools = Pools(store, settings, clock, self.topology, self.workers)
+        self.pools = Pools(store, settings, clock, self.topology, self.workers, self.pauses)
         self.stats = Stats(store, self.topology, self.pools, self.workers)
         self.upkeep = Upkeep(store, self.topology, self.jobs, self.leases, self.workers)
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from jobs.conf import Settings
+from jobs.core.autoscale import AutoscaleRule
 from jobs.core.clock import Clock
-from jobs.core.job import Route, iso, moment
+from jobs.core.job import Route
+from jobs.core.pause import Pause, Scope
+from jobs.engine.pauses import Pauses
 from jobs.engine.series import Series
 from jobs.engine.workers import Workers
 from jobs.exceptions import SchedulerError
 from jobs.store import codec
 from jobs.store.codec import whole_number
 from jobs.store.connection import Store
-from jobs.store.keys import PartitionKeys, SettingKeys, partition_keys
+from jobs.store.keys import SettingKeys, partition_keys
 from jobs.store.topology import Topology, checked_pool
 
 PLACES = 2**44
@@ -32,21 +36,34 @@ class PoolNotFound(SchedulerError):
     code = "pool_not_found"
 
 
-class PoolSettings(msgspec.Struct, kw_only=True):
-    """What an operator set for a pool; None = not set."""
+class Autoscale(AutoscaleRule, frozen=True, kw_only=True):
+    """By what a machine sizes the pool. ``dry_run``: its decisions are recorded and not carried out."""
+
+    dry_run: bool = False
+
+
+class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What was set for a pool; None = not set. ``scaled_to``: the slots that autoscaling decided on last."""
 
     slots: int | None = None
     max_running: int | None = None
     max_pending: int | None = None
+    autoscale: Autoscale | None = None
+    scaled_to: int | None = None
 
+    @property
+    def is_autoscaled(self) -> bool:
+        """Whether a machine decides over the slots."""
+        return self.autoscale is not None and not self.autoscale.dry_run
 
-class Pause(msgspec.Struct, frozen=True, kw_only=True):
-    """Who paused it, when, why, and until when (None = until somebody resumes it)."""
-
-    by: str
-    at: str
-    reason: str = ""
-    until: str | None = None
+    def wanted_slots(self, declared: int) -> int:
+        """Slots per worker process; ``declared``: where nobody has set any."""
+        chosen = declared if self.slots is None else self.slots
+        rule = self.autoscale
+        if rule is None or rule.dry_run:
+            return chosen
+        chosen = chosen if self.scaled_to is None else self.scaled_to
+        return min(max(chosen, rule.min_slots), rule.max_slots)
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,19 +102,20 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _JSON_FIELDS = Pool.__struct_fields__[: Pool.__struct_fields__.index("blocked")]
-_decode_settings = msgspec.json.Decoder(PoolSettings).decode
-_decode_pause = msgspec.json.Decoder(Pause).decode
 
 
 class Pools:
     """Raises PoolNotFound for names that were never used, OptionInvalid for impossible ones."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock, topology: Topology, workers: Workers) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, clock: Clock, topology: Topology, workers: Workers, pauses: Pauses
+    ) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
         self._topology = topology
         self._workers = workers
+        self._pauses = pauses
         self._series = Series(store)
         self._keys = SettingKeys(store.namespace)
 
@@ -110,40 +128,49 @@ class Pools:
         self._require(name)
         return self._read([name])[0]
 
-    def configure(self, name: str, *, slots: int | None = None) -> None:
-        """Sets the slots per worker process, None = back to what is declared. Creates the pool."""
+    def configure(self, name: str, **values: Any) -> None:
+        """Sets some of ``PoolSettings``, None = not set any more. Creates the pool; workers are told at once."""
         self._topology.ensure(checked_pool(name))
-        stored = self._stored_settings().get(name, PoolSettings())
-        stored.slots = slots
-        self._store.call(lambda client: client.hset(self._keys.pools, name, msgspec.json.encode(stored)))
+        checked = msgspec.convert(values, PoolSettings)
+        items: list[Any] = []
+        for setting in values:
+            value = getattr(checked, setting)
+            items += (f"{name}:{setting}", b"" if value is None else msgspec.json.encode(value))
+        self._store.run("pool_set", self._keys, items)
+
+    def settings(self) -> dict[str, PoolSettings]:
+        """All that was set: pool → settings."""
+        raw: Any = self._store.read(lambda client: client.hgetall(self._keys.pools))
+        found: dict[str, dict[str, Any]] = defaultdict(dict)
+        for field, stored in raw.items():
+            name, _, setting = field.decode().partition(":")
+            found[name][setting] = stored
+        return {name: _readable(stored) for name, stored in found.items()}
 
     def configured(self) -> dict[str, int]:
-        """Slots that were set by people: pool → slots."""
-        stored = self._stored_settings()
-        return {name: settings.slots for name, settings in stored.items() if settings.slots is not None}
+        """Slots where they are not as declared: pool → slots per worker process."""
+        settings = self.settings()
+        chosen = (name for name, stored in settings.items() if stored.slots is not None or stored.is_autoscaled)
+        return {name: self._wanted_slots(name, settings) for name in chosen}
 
     def slots(self, name: str) -> int:
-        """Slots per worker process: what an operator set, else the settings', else the default."""
-        return self._wanted_slots(name, self._stored_settings())
+        """Slots per worker process: what autoscaling or an operator set, else the settings', else the default."""
+        return self._wanted_slots(name, self.settings())
 
-    def pause(self, name: str, *, by: str, reason: str = "", until: datetime | None = None) -> None:
-        """From when this returns, nothing new of the pool starts; what runs goes on. Kept until resumed or
-        ``until``."""
+    def slots_of(self, names: Iterable[str]) -> dict[str, int]:
+        """The same for several pools, in one read."""
+        settings = self.settings()
+        return {name: self._wanted_slots(name, settings) for name in names}
+
+    def pause(self, name: str, *, by: str, reason: str = "", until: datetime | None = None) -> Pause | None:
+        """See ``Pauses.pause``."""
         self._require(name)
-        now_ms = self._server_now_ms()
-        pause = Pause(by=by, at=_iso_ms(now_ms), reason=reason, until=iso(until))
-        until_ms = int(until.timestamp() * 1000) if until else ""
-        for keys in self._partition_keys(name):
-            self._store.run("pool_pause", keys, paused=msgspec.json.encode(pause), until_ms=until_ms)
+        return self._pauses.pause(Scope("pool", name), by=by, reason=reason, until=until)
 
-    def resume(self, name: str) -> None:
-        """Ends the pause. No error where there is none."""
+    def resume(self, name: str) -> Pause | None:
+        """See ``Pauses.resume``."""
         self._require(name)
-        for keys in self._partition_keys(name):
-            self._store.run("pool_resume", keys)
-
-    def _partition_keys(self, name: str) -> list[PartitionKeys]:
-        return [partition_keys(self._store.namespace, route) for route in self._topology.partitions(name)]
+        return self._pauses.resume(Scope("pool", name))
 
     def _require(self, name: str) -> None:
         if not self._topology.has(name):
@@ -152,8 +179,9 @@ class Pools:
     def _read(self, names: Sequence[str]) -> list[Pool]:
         routes = [route for name in names for route in self._topology.partitions(name)]
         facts = dict(zip(routes, self._read_partitions(routes), strict=True))
-        now_ms = self._server_now_ms()
-        wanted = self._stored_settings()
+        now_ms = self._pauses.now_ms()
+        paused = self._pauses.stored().at(now_ms)
+        wanted = self.settings()
         rates = self._series.throughput(routes, now_ms)
         alive = [worker for worker in self._workers.all() if worker.alive and not worker.is_host]
         pools = []
@@ -169,7 +197,7 @@ class Pools:
             pools.append(
                 Pool(
                     name=name,
-                    paused=next((part.pause for part in of_pool if part.is_paused_at(now_ms)), None),
+                    paused=paused.pools.get(name),
                     slots=self._wanted_slots(name, wanted),
                     slots_actual=sum(worker.pools[name] for worker in serving),
                     workers=len(serving),
@@ -192,17 +220,16 @@ class Pools:
                 for state in COUNTED:
                     pipeline.zcard(keys.index(state))
                 pipeline.hgetall(keys.parked)
-                pipeline.hmget(keys.control, "paused", "paused_until")
                 pipeline.zrange(keys.ready, 0, 0)
                 pipeline.zrange(keys.ready, -1, -1, withscores=True)
             return list(pipeline.execute())
 
         replies = self._store.read(send)
-        width = len(COUNTED) + 4
+        width = len(COUNTED) + 3
         facts, ends = [], []
         for position in range(len(routes)):
-            *counts, parked, control, first, last = replies[position * width : (position + 1) * width]
-            facts.append(_PartitionFacts(dict(zip(COUNTED, counts, strict=True)), parked, control))
+            *counts, parked, first, last = replies[position * width : (position + 1) * width]
+            facts.append(_PartitionFacts(dict(zip(COUNTED, counts, strict=True)), parked))
             ends.append((first[0], last[0][1]) if first and last else None)
         for part, ready_at in zip(facts, self._oldest_ready(routes, ends), strict=True):
             part.oldest_ready_at = ready_at
@@ -246,41 +273,26 @@ class Pools:
         oldest = iter([min(filter(None, since[at : at + 2]), default=0) for at in range(0, len(since), 2)])
         return [0 if end is None else next(oldest) for end in ends]
 
-    def _stored_settings(self) -> dict[str, PoolSettings]:
-        raw: Any = self._store.read(lambda client: client.hgetall(self._keys.pools))
-        found = {}
-        for name, stored in raw.items():
-            try:
-                found[name.decode()] = _decode_settings(stored)
-            except msgspec.MsgspecError:
-                continue
-        return found
-
-    def _wanted_slots(self, name: str, stored: dict[str, PoolSettings]) -> int:
-        slots = stored.get(name, PoolSettings()).slots
-        return self._settings.pools.get(name, self._settings.slots) if slots is None else slots
-
-    def _server_now_ms(self) -> int:
-        now = self._clock.now_ms()
-        return self._store.time_ms() if now is None else now
+    def _wanted_slots(self, name: str, stored: Mapping[str, PoolSettings]) -> int:
+        declared = self._settings.pools.get(name, self._settings.slots)
+        return stored.get(name, PoolSettings()).wanted_slots(declared)
 
 
 class _PartitionFacts:
     """What one partition says of itself."""
 
-    def __init__(self, counts: dict[str, int], parked: dict[bytes, bytes], control: list[bytes | None]) -> None:
+    def __init__(self, counts: dict[str, int], parked: dict[bytes, bytes]) -> None:
         self.counts = counts
         self.parked = sum(whole_number(count) or 0 for count in parked.values())
         self.oldest_ready_at = 0
-        self._paused_until = whole_number(control[1])
+
+
+def _readable(stored: Mapping[str, bytes]) -> PoolSettings:
+    """The settings that can be read; what cannot counts as not set."""
+    found: dict[str, Any] = {}
+    for setting, value in stored.items():
         try:
-            self.pause = _decode_pause(control[0]) if control[0] else None
+            found |= msgspec.to_builtins(msgspec.convert({setting: msgspec.json.decode(value)}, PoolSettings))
         except msgspec.MsgspecError:
-            self.pause = Pause(by="unknown", at="")
-
-    def is_paused_at(self, now_ms: int) -> bool:
-        return self.pause is not None and (self._paused_until is None or now_ms < self._paused_until)
-
-
-def _iso_ms(milliseconds: int) -> str:
-    return iso(moment(milliseconds)) or ""
+            continue
+    return msgspec.convert(found, PoolSettings)

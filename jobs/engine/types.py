@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from jobs.engine.pauses import Pauses
 from jobs.exceptions import SchedulerError
 from jobs.store.connection import Store
 from jobs.store.keys import SettingKeys
@@ -33,8 +34,9 @@ _decode = msgspec.json.Decoder(TypeOverrides).decode
 class Types:
     """A view that is at most a second old; while the server is away it keeps what it knows. Thread-safe."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, pauses: Pauses) -> None:
         self._store = store
+        self._pauses = pauses
         self._keys = SettingKeys(store.namespace)
         self._lock = threading.Lock()
         self._overrides: dict[str, TypeOverrides] = {}
@@ -57,12 +59,20 @@ class Types:
     def set(self, name: str, overrides: Mapping[str, Any] | TypeOverrides) -> None:
         """Replaces the overrides of a type. msgspec.ValidationError for unknown kinds of values."""
         stored = overrides if isinstance(overrides, TypeOverrides) else msgspec.convert(dict(overrides), TypeOverrides)
-        self._store.call(lambda client: client.hset(self._keys.types, name, msgspec.json.encode(stored)))
-        self._read_at = float("-inf")
+        self._write(name, msgspec.json.encode(stored), enabled=stored.enabled)
 
     def clear(self, name: str) -> None:
         """As declared in code again."""
-        self._store.call(lambda client: client.hdel(self._keys.types, name))
+        self._write(name, b"", enabled=True)
+
+    def _write(self, name: str, overrides: bytes, *, enabled: bool) -> None:
+        changes = self._store.run(
+            "type_set", self._keys, type=name, overrides=overrides, disabled="" if enabled else "1"
+        )
+        if changes:
+            self._pauses.tell()
+            if enabled:
+                self._pauses.unpark([name])
         self._read_at = float("-inf")
 
     def _refresh(self) -> None:

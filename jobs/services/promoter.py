@@ -55,7 +55,7 @@ class Promoter:
 
     def _types_to_unpark(self) -> frozenset[str]:
         """What may run here, when it is time to look; else nothing."""
-        runnable = frozenset(registry.all()) - self._engine.types.disabled()
+        runnable = frozenset(registry.all()) - self._engine.pauses.state().types_until_ms().keys()
         if runnable == self._runnable and monotonic() < self._unpark_at:
             return frozenset()
         self._runnable, self._unpark_at = runnable, monotonic() + PARKED_SECONDS

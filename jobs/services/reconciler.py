@@ -11,26 +11,31 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from django.apps import AppConfig
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.db import DatabaseError, close_old_connections, router, transaction
 from django.db.models.signals import post_migrate
 from django.utils import timezone
 
 from jobs.conf import get_settings
-from jobs.engine import Engine, get_engine
+from jobs.engine import Engine, PoolSettings, get_engine
 from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable
 from jobs.models import JobType, Pool
 from jobs.models.job_type import OVERRIDABLE
+from jobs.models.pool import SETTINGS
 from jobs.registry import JobType as RegisteredType
 from jobs.registry import registry
 
 log = logging.getLogger(__name__)
+
+NOTHING_SET: dict[str, Any] = dict.fromkeys(SETTINGS)
+"""What a pool without a row is told."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,18 +126,20 @@ def reconcile(engine: Engine | None = None) -> Reconciled:
     """
     engine = engine or get_engine()
     # The copy is read before the rows: a row saved in between is then seen as new, never taken for an old one.
-    types_there, slots_there = engine.types.all(), engine.pools.configured()
+    types_there = engine.types.all()
+    pools_there = {name: _set_by_people(settings) for name, settings in engine.pools.settings().items()}
     types_here = {row.name: row.overrides for row in JobType.objects.all() if row.is_overridden}
-    slots_here = dict(Pool.objects.filter(slots__isnull=False).values_list("name", "slots"))
+    pools_here = {row.name: row.settings for row in Pool.objects.all()}
 
     done = Reconciled()
     for name in types_there.keys() | types_here.keys():
         wanted = types_here.get(name)
         if name not in types_there or wanted != _as_dict(types_there[name]):
             _push_type(engine, done, name, wanted)
-    for name in slots_there.keys() | slots_here.keys():
-        if slots_there.get(name) != slots_here.get(name):
-            _push_pool(engine, done, name, slots_here.get(name))
+    for name in pools_there.keys() | pools_here.keys():
+        wanted = pools_here.get(name, NOTHING_SET)
+        if pools_there.get(name, NOTHING_SET) != wanted:
+            _push_pool(engine, done, name, wanted)
     if done.pushed or done.cleared:
         log.info("Reconciled the engine with the database: %d pushed, %d cleared", done.pushed, done.cleared)
     return done
@@ -148,26 +155,48 @@ def push_types(names: Collection[str]) -> Reconciled:
 
 
 def push_pools(names: Collection[str]) -> Reconciled:
-    """Pushes the slots of these pools as they are in the database now. Raises StoreUnavailable."""
-    rows = dict(Pool.objects.filter(name__in=names).values_list("name", "slots"))
+    """Pushes what is set for these pools in the database now. Raises StoreUnavailable."""
+    rows = {row.name: row.settings for row in Pool.objects.filter(name__in=names)}
     done = Reconciled()
     for name in names:
-        _push_pool(get_engine(), done, name, rows.get(name))
+        _push_pool(get_engine(), done, name, rows.get(name, NOTHING_SET))
     return done
 
 
-def scale_pool(name: str, slots: int | None) -> None:
-    """Sets a pool's slots per worker process, for good: in its row (made if need be) and in the engine.
+def change_pool(name: str, **values: Any) -> None:
+    """Sets fields of a pool, for good: in its row (made if need be) and in the engine.
 
-    ``None`` goes back to the settings. Raises OptionInvalid, and StoreUnavailable after the row was saved: worker hosts
-    then carry the change to the engine when it is back.
+    Raises OptionInvalid, and StoreUnavailable after the row was saved: worker hosts then carry the change to the engine
+    when it is back. Without a database to keep it in, the engine alone is told, and then DatabaseError is raised: the
+    change holds until a host can read the rows again.
     """
     try:
-        Pool(name=name, slots=slots).clean_fields()
-    except ValidationError as error:
-        raise OptionInvalid(f"pool {name!r:.80}: {' '.join(error.messages)}") from None
-    Pool.objects.update_or_create(name=name, defaults={"slots": slots})
+        row = Pool.objects.filter(name=name).first() or Pool(name=name)
+    except (DatabaseError, ImproperlyConfigured):
+        _refuse_wrong(row := Pool(name=name), values, checks_database=False)
+        get_engine().pools.configure(name, **{setting: row.settings[setting] for setting in _touched(values)})
+        raise
+    _refuse_wrong(row, values)
+    row.save()
     push_pools([name])
+
+
+def _touched(fields: Iterable[str]) -> set[str]:
+    """Which settings of the engine the fields of a row belong to."""
+    return {field if field in SETTINGS else "autoscale" for field in fields}
+
+
+def _refuse_wrong(row: Pool, values: Mapping[str, Any], *, checks_database: bool = True) -> None:
+    """Puts the values into the row. OptionInvalid where it cannot hold them."""
+    for name, value in values.items():
+        setattr(row, name, value)
+    try:
+        row.clean_fields()
+        row.clean()
+        if checks_database:
+            row.validate_constraints()
+    except ValidationError as error:
+        raise OptionInvalid(f"pool {row.name!r:.80}: {' '.join(error.messages)}") from None
 
 
 def connect(app: AppConfig) -> None:
@@ -194,9 +223,9 @@ def _push_type(engine: Engine, done: Reconciled, name: str, overrides: dict[str,
             engine.types.set(name, overrides)
 
 
-def _push_pool(engine: Engine, done: Reconciled, name: str, slots: int | None) -> None:
-    with _counted(done, "cleared" if slots is None else "pushed", f"pool {name}"):
-        engine.pools.configure(name, slots=slots)
+def _push_pool(engine: Engine, done: Reconciled, name: str, settings: dict[str, Any]) -> None:
+    with _counted(done, "cleared" if settings == NOTHING_SET else "pushed", f"pool {name}"):
+        engine.pools.configure(name, **settings)
 
 
 @contextmanager
@@ -223,6 +252,10 @@ def _declaration(job_type: RegisteredType[..., Any]) -> dict[str, Any]:
 
 def _differs(row: JobType, declaration: dict[str, Any]) -> bool:
     return any(getattr(row, name) != value for name, value in declaration.items())
+
+
+def _set_by_people(settings: PoolSettings) -> dict[str, Any]:
+    return {setting: msgspec.to_builtins(getattr(settings, setting)) for setting in SETTINGS}
 
 
 def _as_dict(overrides: Any) -> dict[str, Any]:

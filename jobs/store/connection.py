@@ -202,6 +202,22 @@ class Store:
             raise self._given_up(error, False) from error
         return popped[0].decode() if popped else None
 
+    def wait_for_entries(self, stream: str, after: str, timeout: float) -> list[tuple[str, dict[bytes, bytes]]]:
+        """Blocks until the stream has entries after this id, at most ``timeout`` and ``LONGEST_WAIT`` seconds.
+
+        The same connection and the same rules as ``wait_for_token``.
+        """
+        block = int(min(max(timeout, 0.01), LONGEST_WAIT) * 1000)
+        try:
+            client: Any = self._waiting_client()
+            reply = client.xread({stream: after}, block=block)
+        except failures.ERRORS_OF_REDIS as error:
+            self._waiting.client = None
+            self._revive(error)
+            raise self._given_up(error, False) from error
+        found = reply.values() if isinstance(reply, dict) else (entries for _, entries in reply or ())
+        return [(entry_id.decode(), fields) for entries in found for entry_id, fields in _entries(entries)]
+
     def ping(self) -> None:
         """StoreUnavailable where the server does not answer."""
         self.read(lambda client: client.ping())
@@ -235,6 +251,11 @@ class Store:
         if url.startswith(("embedded:", "memory:")):
             url = embedded.ensure(url, self._var_dir)
         return connect(url, seconds)
+
+
+def _entries(entries: Any) -> Any:
+    """redis-py puts the entries of a stream into a list of their own under its newer protocol."""
+    return entries[0] if entries and isinstance(entries[0], list) else entries
 
 
 def _of_one_node(client: Any) -> dict[str, Any]:

@@ -79,7 +79,8 @@ class PartitionKeys:
         self.voided = prefix + "voided"
         # Grants: hash worker → its last lease call's token and ids, so that a repeated call finds them.
         self.grants = prefix + "grants"
-        # Control: hash paused, paused_until, recovered_at, hold_until, clock_alarm.
+        # Control: hash pause_version, paused_until, paused_types (told by jobs.store.pauses), recovered_at, hold_until,
+        # clock_alarm.
         self.control = prefix + "control"
         # Counters: hash "<counter>:<type>" → total since ever. Series: hash "<10 s bucket>:<counter>". Bound: an hour.
         self.counters = prefix + "counters"
@@ -127,14 +128,19 @@ class HostKeys:
 
 
 class SettingKeys:
-    """What operators set for a whole pool or type, and which pools exist."""
+    """What operators set for a whole pool or type, which pools exist, and who does what only one may do."""
 
-    __slots__ = ("pools", "topology", "types")
+    __slots__ = ("news", "pauses", "pools", "scalings", "services", "topology", "types")
 
     def __init__(self, namespace: str) -> None:
         self.topology = f"{namespace}:{{settings}}:topology"  # hash: pool → JSON {version: partitions}
-        self.pools = f"{namespace}:{{settings}}:pools"  # hash: pool → JSON of its settings
+        self.pools = f"{namespace}:{{settings}}:pools"  # hash: pool:setting → JSON
         self.types = f"{namespace}:{{settings}}:types"  # hash: job type → JSON of its overrides
+        # Hash: version, "everything", "pool:<name>", "type:<name>" → JSON of the pause; "disabled:<type>" → 1.
+        self.pauses = f"{namespace}:{{settings}}:pauses"
+        self.news = f"{namespace}:{{settings}}:news"  # stream: topics of what was changed. Bound: about 1,000 entries
+        self.services = f"{namespace}:{{settings}}:services"  # hash: service → who does it, token, until when
+        self.scalings = f"{namespace}:{{settings}}:scalings"  # hash: pool → its last decisions. Bound: 100 each
 
 
 _PARTITION_KEY = re.compile(
@@ -144,7 +150,8 @@ _PARTITION_KEY = re.compile(
     re.DOTALL,
 )
 _SHARED_KEY = re.compile(
-    r"^:(\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)|\{settings\}:(topology|pools|types))$"
+    r"^:(\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)"
+    r"|\{settings\}:(news|pauses|pools|scalings|services|topology|types))$"
 )
 
 

@@ -35,7 +35,14 @@ _READS_ONLY = re.compile(r"^-- Reads only\.$", re.MULTILINE)
 _ITEMS = re.compile(r"^local items = (\d+) -- ARGV\[\1\.\.\]", re.MULTILINE)
 
 
-_CHECKS = {"string": "STRLEN", "hash": "HLEN", "zset": "ZCARD", "list": "LLEN", "prefix": None}
+_CHECKS = {
+    "string": "STRLEN",
+    "hash": "HLEN",
+    "zset": "ZCARD",
+    "list": "LLEN",
+    "stream": "XLEN",
+    "prefix": None,
+}
 """Type of a key → a command that takes no time and fails on every other type. A prefix is no key itself."""
 
 

@@ -17,6 +17,7 @@ from jobs.core.options import check_pool
 from jobs.store.codec import parse_route
 from jobs.store.connection import Store
 from jobs.store.keys import HolderKeys, SettingKeys
+from jobs.store.pauses import tell_new_pool
 
 REFRESH_SECONDS = 1.0
 
@@ -60,8 +61,15 @@ class Topology:
         if pool in self._versions:
             return
         checked_pool(pool)
-        self._store.call(lambda client: client.hsetnx(self._keys.topology, pool, _FIRST_TOPOLOGY))
+        self._create(pool)
         self._refresh(force=True)
+
+    def _create(self, pool: str) -> None:
+        """Again, should something be paused or resumed between the two steps: the pool must be born into that."""
+        while True:
+            told = tell_new_pool(self._store, Route(pool, 1, 0))
+            if told == self._store.run("pool_create", self._keys, pool=pool, versions=_FIRST_TOPOLOGY, seen=told):
+                return
 
     def route_for(self, pool: str, job_id: str | None = None) -> Route:
         """Where a new job goes: in the newest version, by a stable hash of its id, else by chance."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.core.job import JobSpec, Unique
-from jobs.engine import WorkerInfo
+from jobs.engine import Scope, WorkerInfo
 from jobs.store.connection import Store
 from jobs.store.scripts import LUA_DIR
 from tests.support.clock import ManualClock
@@ -46,8 +46,13 @@ def test_the_verbs_of_the_engine_call_every_script(
     engine.jobs.void("00000000000000000000-default.1.0")
     engine.leases.promote(steps.route)
     engine.leases.recover(steps.route)
+    steps.enqueue()
+    steps.lease()
     engine.pools.pause("default", by="me")
+    assert engine.pauses.settle(Scope("pool", "default"), timeout=0) == 1
     engine.pools.resume("default")
+    engine.pools.configure("default", slots=1)
+    engine.types.set("t", {"priority": 1})
     facts = WorkerInfo(id="w", host="w", hostname="m", pid=1, pools={}, started_at_ms=1, state="consuming")
     engine.workers.beat([facts], ttl_ms=1_000)
     engine.upkeep.prune_partition(steps.route)

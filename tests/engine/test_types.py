@@ -23,7 +23,7 @@ def test_a_type_is_as_declared_until_somebody_overrides_it(engine: Engine) -> No
 
 
 def test_other_processes_follow_within_a_second(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    elsewhere = Types(engine.store)
+    elsewhere = Types(engine.store, engine.pauses)
     assert elsewhere.disabled() == frozenset()
 
     engine.types.set("mail", {"enabled": False})

@@ -134,7 +134,7 @@ def test_while_the_server_is_away_what_is_known_holds(engine: Engine, monkeypatc
     monkeypatch.setattr(type(engine.types), "all", away)
 
     assert engine.types.disabled() == {"t"}
-    fresh = types_module.Types(engine.store)
+    fresh = types_module.Types(engine.store, engine.pauses)
     with pytest.raises(StoreUnavailable):
         fresh.disabled()
 

@@ -195,6 +195,8 @@ def _read_all(client: redis.Redis, namespace: str) -> Iterator[tuple[str, Any]]:
                     pipe.zrange(key, 0, -1, withscores=True)
                 case b"list":
                     pipe.lrange(key, 0, -1)
+                case b"stream":
+                    pipe.xrange(key)
                 case _:
                     pipe.get(key)
         for key, kind, value in zip(keys, types, pipe.execute(), strict=True):

@@ -74,8 +74,7 @@ CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
     "discard": (DEAD, "job_discard", ("a",), {}),
     "void": ({}, "job_void", (), {"id": "a"}),
     "tidy": (OLD, "partition_tidy", ("w",), {}),
-    "pause": ({}, "pool_pause", (), {"paused": "{}", "until_ms": ""}),
-    "resume": ({"control": {"paused": "{}"}}, "pool_resume", (), {}),
+    "pause": ({}, "partition_pause", (), {"version": 1, "until_ms": 9, "types": ""}),
 }
 
 
@@ -114,7 +113,7 @@ def spoil(partition: Partition, key: str) -> None:
 
 
 def test_no_script_is_forgotten() -> None:
-    """Prune, read and the scripts of shared keys have one key to write, or none."""
+    """Prune, reads and the scripts of shared keys have one key to write, or none; settings have their own test."""
     tested = {call[1] for call in CALLS.values()}
 
     assert {path.stem for path in LUA_DIR.glob("*.lua")} - tested == {
@@ -122,6 +121,11 @@ def test_no_script_is_forgotten() -> None:
         "holder_take",
         "job_prune",
         "job_read",
+        "job_unstarted",
         "line_page",
+        "pause_set",
+        "pool_create",
+        "pool_set",
+        "type_set",
         "worker_beat",
     }

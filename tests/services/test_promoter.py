@@ -10,6 +10,7 @@ from jobs.engine import Engine
 from jobs.registry import registry
 from jobs.services import promoter as promoter_module
 from jobs.services.promoter import AGAIN_SECONDS, BATCH, EVERY_SECONDS, Promoter
+from jobs.store.keys import SettingKeys
 from tests.acceptance.handlers import jobs as handlers
 from tests.services.conftest import ROUTE
 from tests.support.clock import ManualClock
@@ -60,7 +61,8 @@ def test_parked_jobs_come_back_when_this_host_may_run_them(
     promoter = Promoter(engine)
 
     assert promoter.tick()["unparked"] == 0
-    engine.types.clear("test.echo")
+    # Whoever enabled it died before the jobs were put back.
+    engine.store.run("type_set", SettingKeys(engine.store.namespace), type="test.echo", overrides="", disabled="")
     assert promoter.tick()["unparked"] == 1
 
     assert not engine.jobs.get(job.id).parked

@@ -289,7 +289,7 @@ def test_pushing_a_row_that_is_gone_clears_it(engine: Engine) -> None:
 
 
 def test_scaling_a_pool_sets_row_and_engine_so_that_it_stays(engine: Engine) -> None:
-    reconciler.scale_pool("mail", 4)
+    reconciler.change_pool("mail", slots=4)
 
     assert Pool.objects.get(name="mail").slots == 4
     assert engine.pools.slots("mail") == 4
@@ -302,7 +302,7 @@ def test_scaling_while_redis_is_away_is_said_and_done_later(
     settings.SCHEDULER = {**settings.SCHEDULER, "REDIS_URL": private_valkey.url}
     private_valkey.kill()
     with get_engine().store.budget(0.3), pytest.raises(StoreUnavailable):
-        reconciler.scale_pool("mail", 4)
+        reconciler.change_pool("mail", slots=4)
 
     private_valkey.start()
     reconcile(get_engine())
@@ -313,7 +313,7 @@ def test_scaling_while_redis_is_away_is_said_and_done_later(
 @pytest.mark.parametrize(("name", "slots"), [("not a pool", 1), ("mail", -1), ("mail", 1001)])
 def test_impossible_pools_and_slots_are_refused(name: str, slots: int) -> None:
     with pytest.raises(OptionInvalid):
-        reconciler.scale_pool(name, slots)
+        reconciler.change_pool(name, slots=slots)
 
     assert not Pool.objects.exists()
 

@@ -101,6 +101,8 @@ def everything(store: Store, *, without: tuple[str, ...] = ("clock",)) -> dict[s
             found[key] = client.zrange(raw, 0, -1, withscores=True)
         elif kind == b"list":
             found[key] = client.lrange(raw, 0, -1)
+        elif kind == b"stream":
+            found[key] = client.xrange(raw)
         else:
             found[key] = client.get(raw)
     return found

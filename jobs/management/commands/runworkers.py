@@ -17,6 +17,7 @@ from jobs.management.base import SchedulerCommand
 from jobs.management.durations import seconds
 from jobs.management.errors import CommandFailed
 from jobs.runtime.service import Service
+from jobs.services.pauses import PauseKeeper
 from jobs.services.promoter import Promoter
 from jobs.services.pruner import Pruner
 from jobs.services.reconciler import Reconciler
@@ -91,6 +92,7 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
     """What a host does besides running jobs."""
     return [
         Promoter(engine),
+        PauseKeeper(engine),
         Recoverer(engine, options.lease_seconds),
         Pruner(engine),
         Reconciler(engine),
