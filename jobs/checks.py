@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -74,14 +75,36 @@ def _check_values(settings: conf.Settings) -> Iterator[CheckMessage]:
             )
     for key in ("middleware", "enqueue_middleware"):
         for dotted_path in getattr(settings, key):
-            try:
-                import_string(dotted_path)
-            except ImportError as error:
-                yield Error(
-                    f"SCHEDULER[{key.upper()!r}] names {dotted_path!r}, which cannot be imported: {error}",
-                    hint="Write the dotted path of a callable that takes the next callable and returns one.",
-                    id=f"{TAG}.E006",
-                )
+            yield from _check_callable(key, dotted_path, "a callable that takes the next callable and returns one")
+    for key, takes in (("on_dead", "the job"), ("on_long_queue", "the pool")):
+        if getattr(settings, key):
+            yield from _check_callable(key, getattr(settings, key), f"a function that takes {takes}")
+
+
+def _check_callable(key: str, dotted_path: str, kind: str) -> Iterator[CheckMessage]:
+    """What SCHEDULER[key] names must be there and be callable."""
+    problem = ""
+    try:
+        if not callable(import_string(dotted_path)):
+            problem = "which is not callable"
+    except Exception as error:  # a module may raise anything while it is imported
+        problem = f"which cannot be imported: {error}"
+    if problem:
+        near = _nearest_name(dotted_path)
+        yield Error(
+            f"SCHEDULER[{key.upper()!r}] names {dotted_path!r}, {problem}",
+            hint=f"{near}Write the dotted path of {kind}.",
+            id=f"{TAG}.E006",
+        )
+
+
+def _nearest_name(dotted_path: str) -> str:
+    """Did-you-mean for the last word, where the module itself is there."""
+    module_path, _, name = dotted_path.rpartition(".")
+    module = sys.modules.get(module_path)
+    names = [known for known, value in vars(module).items() if callable(value)] if module else []
+    close = get_close_matches(name, names, n=1)
+    return f"Did you mean '{module_path}.{close[0]}'? " if close else ""
 
 
 @register(TAG)

@@ -51,6 +51,16 @@ class Settings:
     """Dotted paths of what wraps each attempt, outermost first."""
     enqueue_middleware: list[str] = field(default_factory=list)
     """Dotted paths of what wraps each enqueue, outermost first."""
+    on_dead: str = ""
+    """Dotted path of what is called in a worker host with each job that has died, at least once. Empty: nothing."""
+    on_long_queue: str = ""
+    """Dotted path of what is called in a worker host with a pool whose predicted wait is too long. Empty: nothing."""
+    long_queue_seconds: float = 60.0
+    """The predicted wait from which a pool's queue counts as too long."""
+    log_lines: int = 1_000
+    """Lines of `ctx.log` kept of one attempt: the newest ones. 0 keeps none."""
+    log_bytes: int = 131_072
+    """Bytes of `ctx.log` kept of one attempt."""
     autodiscover: list[str] = field(default_factory=lambda: ["jobs", "tasks"])
     """Modules of each installed app that are imported at start because they register job types."""
 
@@ -122,6 +132,9 @@ RANGES: dict[str, tuple[float, float]] = {
     "error_limit": (64, MEGABYTE),
     "attempts_kept": (1, 250),  # their number is stored in one byte
     "retention_seconds": (0, 3_650 * DAY),
+    "long_queue_seconds": (0, DAY),
+    "log_lines": (0, 100_000),
+    "log_bytes": (1_024, 16 * MEGABYTE),
 }
 
 

@@ -17,6 +17,7 @@ from jobs.api.bulk import (
 )
 from jobs.api.dead_letters import ErrorGroup, aerror_groups, error_groups
 from jobs.api.handle import JobHandle
+from jobs.api.following import follow
 from jobs.api.job_type import JobType, job
 from jobs.api.jobs import (
     acancel,
@@ -43,13 +44,14 @@ from jobs.api.jobs import (
     shown_payload,
     wait,
 )
-from jobs.api.producer import EnqueueRequest, aenqueue, aenqueue_many, enqueue, enqueue_many
+from jobs.api.logs import ajob_logs, job_logs
+from jobs.api.producer import aenqueue, aenqueue_many, enqueue, enqueue_many
 from jobs.api.store import aserver, budget, server
 from jobs.core.context import Context, current_context
-from jobs.core.job import Job
+from jobs.core.job import EnqueueRequest, Job
 from jobs.core.retry import Cancelled, Dead, Exponential, Fixed, Linear, Retry, Snooze
 from jobs.core.schedule import Cron, Interval
-from jobs.engine import JobFilter, Page, Pool, PoolNotFound, Snapshot, Worker, WorkerNotFound
+from jobs.engine import JobFilter, LogPage, Page, Pool, PoolNotFound, Snapshot, Worker, WorkerNotFound
 from jobs.registry import JobType as RegisteredType
 from jobs.registry import UniqueBy, registry
 
@@ -86,6 +88,7 @@ __all__ = [
     "WorkerNotFound",
     "acancel",
     "acount_matching",
+    "LogPage",
     "adiscard",
     "adiscard_many",
     "adiscard_matching",
@@ -105,6 +108,7 @@ __all__ = [
     "budget",
     "cancel",
     "count_matching",
+    "ajob_logs",
     "current_context",
     "discard",
     "discard_many",
@@ -123,9 +127,11 @@ __all__ = [
     "resubmit_matching",
     "retry",
     "run_now",
+    "follow",
     "scheduler",
     "schedules",
     "server",
+    "job_logs",
     "shown_payload",
     "stats",
     "types",

@@ -10,16 +10,16 @@ from typing import Any, Protocol, Unpack
 import msgspec
 from django.core.signals import setting_changed
 from django.db import transaction
-from django.utils.module_loading import import_string
 
 from jobs.api.asynchronous import twin
 from jobs.api.handle import JobHandle, handle_of
 from jobs.conf import get_settings
-from jobs.core.job import Enqueued, JobSpec, Unique
+from jobs.core.job import Enqueued, EnqueueRequest, JobSpec, Unique
 from jobs.core.options import EnqueueOptions, check_options
 from jobs.core.payload import encode_any
 from jobs.engine import TypeOverrides, get_engine
 from jobs.exceptions import OptionInvalid, PayloadInvalid, PayloadTooLarge
+from jobs.middleware import AsgirefBridge, chain
 from jobs.registry import JobType, UniqueBy, check_name, registry
 
 OVERRIDABLE = ("pool", "priority", "max_retries", "timeout")
@@ -31,14 +31,7 @@ SPEC_OPTIONS = frozenset(JobSpec.__struct_fields__) & frozenset(EnqueueOptions._
 UNCOMMITTED = "uncommitted"
 
 
-class EnqueueRequest(msgspec.Struct):
-    """One enqueue on its way to the engine: what middleware sees and may replace. Payloads are JSON objects."""
-
-    spec: JobSpec
-    payloads: Sequence[bytes]
-
-
-Send = Callable[[EnqueueRequest], list[Enqueued]]
+Send = Callable[[EnqueueRequest], list[JobHandle]]
 """An enqueue middleware takes the next of these and returns one."""
 
 
@@ -69,13 +62,13 @@ def enqueue_type(
     spec = merged(job_type.defaults, _destination.overrides(job_type.name), chosen)
     by = job_type.unique
     if by is None or "unique_key" in chosen:
-        return _submit(EnqueueRequest(_unique(spec, chosen, None), encoded), chosen)
+        return _submit(EnqueueRequest(_unique(spec, chosen, None), encoded, _on_commit(chosen)))
     # Each payload has a key of its own, and each key is a claim of its own.
     return [
         handle
         for payload in encoded
         for handle in _submit(
-            EnqueueRequest(_unique(spec, chosen, by, by.key(job_type.decode(payload))), [payload]), chosen
+            EnqueueRequest(_unique(spec, chosen, by, by.key(job_type.decode(payload))), [payload], _on_commit(chosen))
         )
     ]
 
@@ -111,7 +104,12 @@ def _enqueue_unknown(
     """For a producer without the handler's code: the payload is any JSON object, the defaults are those of ``@job``."""
     encoded = _encode_all(partial(encode_any, type_name), payloads)
     spec = merged(JobSpec(type=check_name(type_name)), _destination.overrides(type_name), chosen)
-    return _submit(EnqueueRequest(_unique(spec, chosen, None), encoded), chosen)
+    return _submit(EnqueueRequest(_unique(spec, chosen, None), encoded, _on_commit(chosen)))
+
+
+def _on_commit(chosen: Mapping[str, Any]) -> bool | str:
+    asked: bool | str = chosen.get("on_commit") or False
+    return asked
 
 
 def _encode_all(encode: Callable[[Mapping[str, Any]], bytes], payloads: Iterable[Mapping[str, Any]]) -> list[bytes]:
@@ -143,9 +141,26 @@ def _unique(spec: JobSpec, chosen: Mapping[str, Any], by: UniqueBy | None, key: 
 # --- On the way out --------------------------------------------------------------------------------------------------
 
 
-def _submit(request: EnqueueRequest, chosen: Mapping[str, Any]) -> list[JobHandle]:
-    if not request.payloads:
-        return []
+def _submit(request: EnqueueRequest) -> list[JobHandle]:
+    return _send()(request) if request.payloads else []
+
+
+@cache
+def _send() -> Send:
+    """The way through what ``SCHEDULER["ENQUEUE_MIDDLEWARE"]`` names, outermost first."""
+    return chain(get_settings().enqueue_middleware, _hand_over, AsgirefBridge())
+
+
+def _forget_middleware(*, setting: str, **_: object) -> None:
+    if setting == "SCHEDULER":
+        _send.cache_clear()
+
+
+setting_changed.connect(_forget_middleware, dispatch_uid="jobs.api.producer")
+
+
+def _hand_over(request: EnqueueRequest) -> list[JobHandle]:
+    """The innermost call: the request as middleware has left it goes to the engine, now or with the commit."""
     spec = request.spec
     if len(request.payloads) > 1 and (spec.id is not None or spec.unique is not None):
         raise OptionInvalid(
@@ -157,18 +172,21 @@ def _submit(request: EnqueueRequest, chosen: Mapping[str, Any]) -> list[JobHandl
             f'durability "{spec.durability}" is not available in this version', fix='Write durability="memory".'
         )
     _refuse_large(request)
-    on_commit = chosen.get("on_commit")
-    if not on_commit:
-        return [handle_of(made) for made in _send(request)]
+    if request.on_commit:
+        return _hand_over_on_commit(request)
+    return [handle_of(made) for made in _destination.enqueue(spec, request.payloads, None)]
 
-    ids = [spec.id] if spec.id is not None else _destination.new_ids(spec.pool, len(request.payloads))
+
+def _hand_over_on_commit(request: EnqueueRequest) -> list[JobHandle]:
+    spec, payloads = request.spec, request.payloads
+    ids = [spec.id] if spec.id is not None else _destination.new_ids(spec.pool, len(payloads))
     handles = [JobHandle(id=id, type=spec.type, pool=spec.pool, state=UNCOMMITTED) for id in ids]
 
     def committed() -> None:
-        for handle, made in zip(handles, _send(request, ids), strict=True):
+        for handle, made in zip(handles, _destination.enqueue(spec, payloads, ids), strict=True):
             handle.settle(made)
 
-    transaction.on_commit(committed, using=on_commit if isinstance(on_commit, str) else None)
+    transaction.on_commit(committed, using=request.on_commit if isinstance(request.on_commit, str) else None)
     return handles
 
 
@@ -181,31 +199,6 @@ def _refuse_large(request: EnqueueRequest) -> None:
             f"{request.spec.type}: a payload has {largest} bytes; the limit is {limit}",
             fix="Store the data elsewhere and pass a reference, or raise SCHEDULER['PAYLOAD_LIMIT'].",
         )
-
-
-def _send(request: EnqueueRequest, ids: Sequence[str] | None = None) -> list[Enqueued]:
-    send: Send = partial(_hand_over, ids)
-    for middleware in reversed(_middleware()):
-        send = middleware(send)
-    return send(request)
-
-
-def _hand_over(ids: Sequence[str] | None, request: EnqueueRequest) -> list[Enqueued]:
-    return _destination.enqueue(request.spec, request.payloads, ids)
-
-
-@cache
-def _middleware() -> tuple[Callable[[Send], Send], ...]:
-    """What ``SCHEDULER["ENQUEUE_MIDDLEWARE"]`` names, outermost first."""
-    return tuple(import_string(path) for path in get_settings().enqueue_middleware)
-
-
-def _forget_middleware(*, setting: str, **_: object) -> None:
-    if setting == "SCHEDULER":
-        _middleware.cache_clear()
-
-
-setting_changed.connect(_forget_middleware, dispatch_uid="jobs.api.producer")
 
 
 class Destination(Protocol):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from jobs.core.job import LeasedJob, moment_or_none
+from jobs.core.job_log import JobLog, Keep
 from jobs.core.wording import shown
 from jobs.exceptions import OptionInvalid
 
@@ -34,6 +35,7 @@ class Context(msgspec.Struct, eq=False):
     """Unix seconds on this machine's clock at which the attempt times out."""
     report: Report | None = None
     stop_reason: BaseException | None = None
+    keep_line: Keep | None = None
 
     @property
     def id(self) -> str:
@@ -95,11 +97,10 @@ class Context(msgspec.Struct, eq=False):
         return self.lease.extras.get("workflow_run")
 
     @property
-    def log(self) -> logging.LoggerAdapter[logging.Logger]:
-        """A logger (``jobs.job``) whose records carry ``job_id``, ``job_type`` and ``attempt``."""
-        return logging.LoggerAdapter(
-            _logger, {"job_id": self.id, "job_type": self.type, "pool": self.pool, "attempt": self.attempt}
-        )
+    def log(self) -> JobLog:
+        """A logger (``jobs.job``) whose lines are also kept with the job, by attempt; see ``JobLog``."""
+        facts = {"job_id": self.id, "job_type": self.type, "pool": self.pool, "attempt": self.attempt}
+        return JobLog(_logger, facts, self.keep_line)
 
     def progress(self, current: float, total: float | None = None, message: str = "") -> None:
         """Says how far the work is. Shown live; calls in quick succession may be merged into the last one."""

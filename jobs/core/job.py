@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -58,6 +59,17 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     fire_time_ms: int | None = None
     workflow_run: str | None = None
     node: str | None = None
+
+
+class EnqueueRequest(msgspec.Struct):
+    """One enqueue on its way to the store: what enqueue middleware sees and may change. Payloads are JSON objects.
+
+    ``on_commit``: True or the alias of a database whose commit it waits for.
+    """
+
+    spec: JobSpec
+    payloads: Sequence[bytes]
+    on_commit: bool | str = False
 
 
 class Enqueued(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,9 +14,12 @@ from django.core.signals import setting_changed
 from jobs.conf import Settings, get_settings
 from jobs.core.clock import Clock, ServerClock
 from jobs.core.pause import EVERYTHING, Pause, PauseState, Scope
+from jobs.engine.deaths import DeathNotices
+from jobs.engine.following import Changes, Follower
 from jobs.engine.jobs import Jobs
 from jobs.engine.leases import Completion, Failure, LeaseReply, Leases, PromoteReply, RecoverReply, RenewReply
 from jobs.engine.listing import JobFilter, Page
+from jobs.engine.logs import LogPage, Logs, NewLines
 from jobs.engine.news import News
 from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Autoscale, Pool, PoolNotFound, Pools, PoolSettings
@@ -31,11 +34,15 @@ from jobs.store.topology import Topology
 __all__ = [
     "EVERYTHING",
     "Autoscale",
+    "Changes",
     "Completion",
     "Engine",
     "Failure",
+    "Follower",
     "JobFilter",
     "LeaseReply",
+    "LogPage",
+    "NewLines",
     "News",
     "Page",
     "Pause",
@@ -67,6 +74,8 @@ class Engine:
         self.topology = Topology(store)
         self.jobs = Jobs(store, settings, clock, self.topology)
         self.leases = Leases(store, settings, clock)
+        self.logs = Logs(store, settings)
+        self.deaths = DeathNotices(store, clock)
         self.news = News(store)
         self.pauses = Pauses(store, clock, self.topology, self.leases)
         self.types = Types(store, self.pauses)

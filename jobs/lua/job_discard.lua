@@ -4,6 +4,8 @@
 -- #include record_fields
 -- #include read_record
 -- #include untouched_state
+-- #include log_entries
+-- #include forget_logs
 -- #include forget_jobs
 local bodies = KEYS[1] -- hash: id -> body
 local states = KEYS[2] -- hash: id -> record
@@ -16,9 +18,12 @@ local dead = KEYS[8] -- zset: id -> end
 local cancelled = KEYS[9] -- zset: id -> end
 local skipped = KEYS[10] -- zset: id -> end
 local scheduled = KEYS[11] -- zset: id -> due score
+local logs = KEYS[12] -- hash: id -> which attempts have lines
+local log_of = KEYS[13] -- prefix of one list of lines per attempt
 local items = 1 -- ARGV[1..]: id
 
 local keys = { bodies = bodies, states = states, attempts = attempts, results = results, progress = progress, expiring = expiring }
+keys.logs, keys.log_of = logs, log_of
 local lines = { succeeded = succeeded, dead = dead, cancelled = cancelled, skipped = skipped }
 
 local function discard_one(id)

@@ -2,6 +2,8 @@
 -- State: succeeded | cancelled | skipped -> (none)
 -- Reply: now, how many jobs of `line` were looked at but kept (they have a retention of their own), then the ids forgotten
 -- #include server_now
+-- #include log_entries
+-- #include forget_logs
 -- #include forget_jobs
 local clock = KEYS[1] -- string: high-water mark of server time
 local line = KEYS[2] -- zset: id -> end; one of succeeded, cancelled, skipped
@@ -11,6 +13,8 @@ local attempts = KEYS[5] -- hash: id -> ended attempts
 local results = KEYS[6] -- hash: id -> JSON
 local progress = KEYS[7] -- hash: id -> progress
 local expiring = KEYS[8] -- zset: id -> forget at
+local logs = KEYS[9] -- hash: id -> which attempts have lines
+local log_of = KEYS[10] -- prefix of one list of lines per attempt
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local retention = tonumber(ARGV[2]) -- ms after the end
 local limit = tonumber(ARGV[3]) -- most jobs to look at
@@ -40,7 +44,9 @@ end
 reply[2] = kept
 if gone[1] then
   redis.call('ZREM', line, unpack(gone))
-  forget_jobs(gone, { bodies = bodies, states = states, attempts = attempts, results = results, progress = progress, expiring = expiring })
+  local keys = { bodies = bodies, states = states, attempts = attempts, results = results, progress = progress, expiring = expiring }
+  keys.logs, keys.log_of = logs, log_of
+  forget_jobs(gone, keys)
   for i, id in ipairs(gone) do
     reply[2 + i] = id
   end

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from jobs import api
-from jobs.api import ErrorGroup, Page, Pool, Worker
-from jobs.core.job import Attempt, Job, moment
+from jobs.api import ErrorGroup, LogPage, Page, Pool, Worker
+from jobs.core.job import Attempt, Job, iso, moment
+from jobs.core.job_log import TRACEBACK
 from jobs.core.states import JobState
 from jobs.management.output import Column, Output
 
@@ -30,7 +31,7 @@ def why_parked(job: Job) -> str | None:
     return f"the workers that met it do not know {job.type}, or it is disabled: restart workers that have its code"
 
 
-def _since(job: Job) -> datetime | None:
+def since(job: Job) -> datetime | None:
     """The moment that matters in this state: when it will start, has started, has ended."""
     match job.state:
         case JobState.SCHEDULED | JobState.RETRY_WAIT:
@@ -45,7 +46,8 @@ def _since(job: Job) -> datetime | None:
             return job.finished_at
 
 
-def _detail(job: Job) -> str | None:
+def detail(job: Job) -> str | None:
+    """What there is to say of it: its error, or how far it is."""
     if job.error and not (job.is_running or job.state is JobState.SUCCEEDED):
         return f"{job.error.get('type')}: {job.error.get('message')}"
     return _progress(job)
@@ -64,8 +66,8 @@ JOBS: tuple[Column[Job], ...] = (
     Column("POOL", lambda job: job.pool),
     Column("STATE", state_word),
     Column("ATTEMPT", lambda job: job.attempt, right=True),
-    Column("WHEN", _since),
-    Column("DETAIL", _detail, elastic=True),
+    Column("WHEN", since),
+    Column("DETAIL", detail, elastic=True),
 )
 
 DEAD: tuple[Column[Job], ...] = (
@@ -74,7 +76,7 @@ DEAD: tuple[Column[Job], ...] = (
     Column("POOL", lambda job: job.pool),
     Column("ATTEMPTS", lambda job: job.attempt, right=True),
     Column("DIED", lambda job: job.finished_at),
-    Column("ERROR", _detail, elastic=True),
+    Column("ERROR", detail, elastic=True),
 )
 
 ATTEMPTS: tuple[Column[Attempt], ...] = (
@@ -200,6 +202,19 @@ def show_job(output: Output, job: Job, *, reveal: bool = False) -> None:
     if job.error:
         output.heading("Error")
         output.text(job.error.get("traceback") or f"{job.error.get('type')}: {job.error.get('message')}")
+
+
+def show_logs(output: Output, page: LogPage) -> None:
+    """What the attempts of one job have logged."""
+    output.heading("Log")
+    for attempt, gone in page.gone.items():
+        output.line(f"attempt {attempt}: the first {gone:,} lines made room for newer ones")
+    for line in page.lines:
+        output.line(f"{iso(line.at)}  {line.attempt}  {line.level:<7}  {line.text}")
+        if TRACEBACK in line.fields:
+            output.text(str(line.fields[TRACEBACK]))
+    if not page.lines:
+        output.line("Nothing was logged through ctx.log.")
 
 
 def _span(seconds: float | None) -> timedelta | None:

@@ -93,6 +93,15 @@ class Output:
         indent = 2 if self._out.isatty() else None
         self._data(json.dumps(value, indent=indent, ensure_ascii=True, allow_nan=False) + "\n")
 
+    def item(self, value: Any) -> None:
+        """One JSON document of several, on a line of its own, which is read at once."""
+        self._data(json.dumps(value, ensure_ascii=True, allow_nan=False) + "\n")
+        self.flush()
+
+    def flush(self) -> None:
+        """Lets readers of a pipe see what was written so far."""
+        self._out.flush()
+
     def line(self, text: str) -> None:
         self._data(visible(text) + "\n")
 

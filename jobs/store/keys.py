@@ -31,6 +31,8 @@ class PartitionKeys:
         "expiring",
         "grants",
         "leased",
+        "log_of",
+        "logs",
         "parked",
         "parked_of",
         "progress",
@@ -59,6 +61,10 @@ class PartitionKeys:
         self.results = prefix + "results"
         # Progress: hash id → packed current, total, message, time. Bound: with the job.
         self.progress = prefix + "progress"
+        # Logs: hash id → packed [attempt, lines, bytes, lines gone]…, and one list of packed lines per attempt
+        # ("log:<attempt>:<id>"). Bound: LOG_LINES and LOG_BYTES an attempt, ATTEMPTS_KEPT attempts, with the job.
+        self.logs = prefix + "logs"
+        self.log_of = prefix + "log:"
         # One sorted set per state. Scores: see lua/include/ready_place.lua (ready) and due_score.lua (the waiting
         # ones).
         self.scheduled = prefix + "scheduled"
@@ -145,8 +151,8 @@ class SettingKeys:
 
 _PARTITION_KEY = re.compile(
     r"^:\{[A-Za-z0-9][A-Za-z0-9_.-]*\.\d+\.\d+\}:("
-    r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|leased|parked|parked:.*|progress|ready"
-    r"|results|retry_wait|scheduled|sequence|series|skipped|states|succeeded|voided|wake)$",
+    r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|leased|log:.*|logs|parked"
+    r"|parked:.*|progress|ready|results|retry_wait|scheduled|sequence|series|skipped|states|succeeded|voided|wake)$",
     re.DOTALL,
 )
 _SHARED_KEY = re.compile(

@@ -15,8 +15,9 @@ from jobs.store.keys import PartitionKeys, partition_keys
 from jobs.store.scripts import script
 
 State = dict[str, Any]
-"""Name of the key (as in ``PartitionKeys``; ``parked_of:<type>`` for the lines of parked types) → its content: dicts
-for hashes and sorted sets, lists for lists, numbers for strings. Keys that do not exist are left out."""
+"""Name of the key (as in ``PartitionKeys``; ``parked_of:<type>`` and ``log_of:<attempt>:<id>`` for those of a prefix) →
+its content: dicts for hashes and sorted sets, lists for lists, numbers for strings. Keys that do not exist are left
+out."""
 
 NOW = 1_800_000_000_000
 """The time of most scripts in tests, ms."""
@@ -38,7 +39,8 @@ LINES = (
     "expiring",
     "voided",
 )
-HASHES = ("bodies", "states", "attempts", "results", "progress", "parked", "grants", "control", "counters", "series")
+HASHES = ("bodies", "states", "attempts", "results", "progress", "logs", "parked", "grants", "control", "counters", "series")
+PACKED = ("grants", "logs")
 NUMBERED = ("parked", "counters", "series")
 
 
@@ -102,7 +104,7 @@ class Partition:
             key = self._key(name)
             if name in STRINGS:
                 client.set(key, content)
-            elif name in LISTS:
+            elif name in LISTS or name.startswith("log_of:"):
                 client.rpush(key, *content)
             elif name in LINES or name.startswith("parked_of:"):
                 client.zadd(key, content)
@@ -117,13 +119,13 @@ class Partition:
 
     def state(self) -> State:
         """All that is stored."""
-        names = (*STRINGS, *LISTS, *LINES, *HASHES, *self._parked_lines())
+        names = (*STRINGS, *LISTS, *LINES, *HASHES, *self._named("parked_of"), *self._named("log_of"))
         pipeline: Any = self.store.client.pipeline(transaction=False)
         for name in names:
             key = self._key(name)
             if name in STRINGS:
                 pipeline.get(key)
-            elif name in LISTS:
+            elif name in LISTS or name.startswith("log_of:"):
                 pipeline.lrange(key, 0, -1)
             elif name in HASHES:
                 pipeline.hgetall(key)
@@ -133,20 +135,21 @@ class Partition:
         return {name: _content(name, content) for name, content in contents if content}
 
     def _key(self, name: str) -> str:
-        if name.startswith("parked_of:"):
-            return self.keys.parked_of + name.removeprefix("parked_of:")
-        return str(getattr(self.keys, name))
+        prefix, colon, rest = name.partition(":")
+        return getattr(self.keys, prefix) + rest if colon else str(getattr(self.keys, name))
 
-    def _parked_lines(self) -> Iterable[str]:
-        prefix = self.keys.parked_of
+    def _named(self, attribute: str) -> Iterable[str]:
+        """Of the keys with a common prefix, those that are there."""
+        prefix = str(getattr(self.keys, attribute))
         pattern = prefix.translate({ord("{"): "?", ord("}"): "?"}) + "*"
-        return ("parked_of:" + key.decode().removeprefix(prefix) for key in self.store.client.scan_iter(match=pattern))
+        keys: Any = self.store.client.scan_iter(match=pattern)
+        return (f"{attribute}:" + key.decode().removeprefix(prefix) for key in keys)
 
 
 def _stored(name: str, value: Any) -> Any:
     if isinstance(value, Record):
         return packed(value)
-    if name == "grants":
+    if name in PACKED:
         return msgspec.msgpack.encode(value)
     if name == "attempts" and isinstance(value, list):
         return bytes([len(value)]) + b"".join(msgspec.msgpack.encode(entry) for entry in value)
@@ -156,7 +159,7 @@ def _stored(name: str, value: Any) -> Any:
 def _content(name: str, content: Any) -> Any:
     if name in STRINGS:
         return int(content)
-    if name in LISTS:
+    if name in LISTS or name.startswith("log_of:"):
         return _as_text(content)
     if name in HASHES:
         return {_as_text(field): _shown(name, value) for field, value in content.items()}
@@ -166,7 +169,7 @@ def _content(name: str, content: Any) -> Any:
 def _shown(name: str, raw: bytes) -> Any:
     if name == "states":
         return _or_raw(lambda: codec.decode_record(raw), raw)
-    if name == "grants":
+    if name in PACKED:
         return _or_raw(lambda: msgspec.msgpack.decode(raw), raw)
     if name == "attempts":
         return _or_raw(lambda: [tuple(entry) for entry in msgspec.msgpack.decode(b"\xdc\x00" + raw[:1] + raw[1:])], raw)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from jobs import api
+from jobs.api import LogPage
 from jobs.core.job import Job
 from jobs.management import durations
-from jobs.management.arguments import Verbs, add_filters, add_ids, add_page, add_reveal, job_filter
+from jobs.management.arguments import Verbs, add_filters, add_ids, add_page, add_reveal, is_filtered, job_filter
 from jobs.management.base import VerbCommand
-from jobs.management.columns import JOBS, job_dict, show_job, show_page
+from jobs.management.columns import JOBS, job_dict, show_job, show_logs, show_page
+from jobs.management.errors import usage
 from jobs.management.output import Output
 from jobs.management.selection import act_on, for_each, remove, report, whole_page
+from jobs.management.tailing import ends_quietly, tail_all, tail_one
 from jobs.management.waiting import ended_badly, wait_for
 
 
 class Command(VerbCommand):
-    help = "List, show, cancel, retry, run now, delete and wait for jobs."
+    help = "List, show, follow, cancel, retry, run now, delete and wait for jobs."
     examples = """
         manage.py jobs list --state dead --pool critical --since 2h
         manage.py jobs show ID
@@ -47,6 +51,7 @@ class Command(VerbCommand):
         )
         add_ids(showing)
         add_reveal(showing)
+        showing.add_argument("--logs", action="store_true", help="also what its attempts have logged through ctx.log")
         add_ids(
             verbs.add(
                 "cancel",
@@ -91,19 +96,41 @@ class Command(VerbCommand):
         add_ids(waiting, many=False)
         waiting.add_argument("--timeout", type=durations.seconds, metavar="SPAN", help="wait no longer: 30s, 5m")
 
+        tailing = verbs.add(
+            "tail",
+            self.tail,
+            help="Follow jobs as they change state; with an ID, one job's changes, log and progress until its end.",
+            examples="""
+                manage.py jobs tail --pool critical --state dead
+                manage.py jobs tail ID
+                manage.py jobs tail --json | jq -r 'select(.state == "dead") | .id'
+            """,
+        )
+        tailing.add_argument("id", metavar="ID", nargs="?", help="id of a job")
+        add_filters(tailing)
+
     def show_list(self, output: Output, *, limit: int, cursor: str | None, **options: Any) -> None:
         page = whole_page(output, job_filter(options), cursor=cursor, limit=limit)
         show_page(output, page, JOBS, empty="No job matches.")
 
-    def show(self, output: Output, *, ids: list[str], reveal: bool, **_options: Any) -> None:
+    def show(self, output: Output, *, ids: list[str], reveal: bool, logs: bool, **_options: Any) -> None:
         found: dict[str, Job] = {}
+        pages: dict[str, LogPage] = {}
 
         def read(id: str) -> dict[str, Any]:
             found[id] = api.get_job(id)
-            return job_dict(found[id], reveal=reveal)
+            document = job_dict(found[id], reveal=reveal)
+            if logs:
+                pages[id] = api.job_logs(id)
+                document["logs"] = pages[id].as_dict()
+            return document
 
-        outcome = for_each(output, ids, read, doing="read")
-        report(output, ids, outcome, lambda id, _: show_job(output, found[id], reveal=reveal))
+        def show(id: str, _: object) -> None:
+            show_job(output, found[id], reveal=reveal)
+            if logs:
+                show_logs(output, pages[id])
+
+        report(output, ids, for_each(output, ids, read, doing="read"), show)
 
     def cancel(self, output: Output, *, ids: list[str], **_options: Any) -> None:
         act_on(output, ids, api.cancel, "cancel")
@@ -116,6 +143,14 @@ class Command(VerbCommand):
 
     def delete(self, output: Output, *, ids: list[str], **_options: Any) -> None:
         remove(output, ids, "deleted")
+
+    def tail(self, output: Output, *, id: str | None, **options: Any) -> None:
+        if id is None:
+            ends_quietly(partial(tail_all, output, job_filter(options)))
+        elif options["state"] or is_filtered(options):
+            raise usage("Filters choose among jobs, and an ID names one.", fix="Give one or the other.")
+        else:
+            ends_quietly(partial(tail_one, output, id))
 
     def wait(self, output: Output, *, ids: str, timeout: float | None, **_options: Any) -> None:
         ended_badly(wait_for(output, ids, timeout))

@@ -1,0 +1,43 @@
+"""Calls ``SCHEDULER["ON_LONG_QUEUE"]`` for a pool whose jobs will wait longer than they should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from jobs.engine import Engine, Pool
+
+EVERY_SECONDS = 2.0
+
+REMIND_SECONDS = 300.0
+"""A queue that stays long is told of again after as long."""
+
+
+class QueueWatch:
+    """``hook`` is called with the pool when its predicted wait reaches ``threshold`` seconds, and again when it does so
+    after it was shorter, or has stayed long. It raises nothing."""
+
+    name = "queue watch"
+
+    def __init__(self, engine: Engine, hook: Callable[[Pool], Any], threshold: float) -> None:
+        self._engine = engine
+        self._hook = hook
+        self._threshold = threshold
+        self._told_at: dict[str, float] = {}
+
+    @property
+    def every(self) -> float:
+        return EVERY_SECONDS
+
+    def tick(self) -> dict[str, int]:
+        told = 0
+        for pool in self._engine.pools.all():
+            wait = pool.predicted_wait_seconds
+            if wait is None or wait < self._threshold:
+                self._told_at.pop(pool.name, None)
+            elif monotonic() >= self._told_at.get(pool.name, float("-inf")) + REMIND_SECONDS:
+                self._told_at[pool.name] = monotonic()
+                self._hook(pool)
+                told += 1
+        return {"long_queues": told}
