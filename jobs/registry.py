@@ -22,6 +22,7 @@ from jobs.core import options
 from jobs.core.context import Context
 from jobs.core.duration import seconds
 from jobs.core.job import JobSpec, LeasedJob, Route
+from jobs.core.limits import TypeLimits, parse_rate
 from jobs.core.payload import CONTEXT_ARGUMENT, PayloadCodec, dumps_in_order, takes_context
 from jobs.core.retry import DEFAULT_BACKOFF, Backoff
 from jobs.core.wording import did_you_mean, shown
@@ -130,7 +131,7 @@ class JobType(Generic[P, R]):
         self.concurrency = (
             None if concurrency is None else options.check_whole("concurrency", concurrency, 1, 1_000_000)
         )
-        self.rate = None if rate is None else _check_rate(rate)
+        self.rate = None if rate is None else str(parse_rate(rate))
         self.durability = options.check_durability("durability", durability)
         self.result_ttl = None if result_ttl is None else seconds(result_ttl, name="result_ttl")
         self.redact = tuple(options.check_text("an argument in redact", argument) for argument in _listed(redact))
@@ -158,6 +159,13 @@ class JobType(Generic[P, R]):
             result_ttl=self.result_ttl,
             durability=self.durability,
         )
+
+    @functools.cached_property
+    def limits(self) -> TypeLimits | None:
+        """What may run at once and how often it may start; None where the type has no limits."""
+        if self.concurrency is None and self.rate is None:
+            return None
+        return TypeLimits(self.name, self.concurrency, None if self.rate is None else parse_rate(self.rate))
 
     @functools.cached_property
     def encode(self) -> Callable[[Mapping[str, Any]], bytes]:
@@ -296,7 +304,6 @@ def default_name(function: Callable[..., Any]) -> str:
 # --- Checks ----------------------------------------------------------------------------------------------------------
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,119}")
-_RATE = re.compile(r"[1-9][0-9]{0,8}/(s|m|h|d)")
 
 
 def check_name(name: object) -> str:
@@ -330,12 +337,6 @@ def _check_errors(name: str, value: Any) -> tuple[type[BaseException], ...]:
                 fix=f"Write {name}=(ConnectionError, TimeoutError).",
             )
     return classes
-
-
-def _check_rate(value: object) -> str:
-    if isinstance(value, str) and _RATE.fullmatch(value):
-        return value
-    raise OptionInvalid(f"rate: {shown(value)} is not a rate", fix='Write rate="100/m": a number per s, m, h or d.')
 
 
 def _check_unique(value: Any) -> UniqueBy | None:

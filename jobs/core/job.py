@@ -157,6 +157,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     max_crashes: int = 3
     concurrency_key: str | None = None
     rate_key: str | None = None
+    throttled: bool = False  # ready, but a limit of its type holds it back
 
     @property
     def is_terminal(self) -> bool:
@@ -173,7 +174,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 JSON_FIELDS = tuple(
-    name for name in Job.__struct_fields__ if name not in {"max_crashes", "concurrency_key", "rate_key"}
+    name for name in Job.__struct_fields__ if name not in {"max_crashes", "concurrency_key", "rate_key", "throttled"}
 )
 
 

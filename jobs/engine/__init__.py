@@ -18,6 +18,7 @@ from jobs.engine.deaths import DeathNotices
 from jobs.engine.following import Changes, Follower
 from jobs.engine.jobs import Jobs
 from jobs.engine.leases import Completion, Failure, LeaseReply, Leases, PromoteReply, RecoverReply, RenewReply
+from jobs.engine.limits import Hold, Leave, Limits, limits_of
 from jobs.engine.listing import JobFilter, Page
 from jobs.engine.logs import LogPage, Logs, NewLines
 from jobs.engine.news import News
@@ -39,8 +40,10 @@ __all__ = [
     "Engine",
     "Failure",
     "Follower",
+    "Hold",
     "JobFilter",
     "LeaseReply",
+    "Leave",
     "LogPage",
     "NewLines",
     "News",
@@ -60,6 +63,7 @@ __all__ = [
     "WorkerInfo",
     "WorkerNotFound",
     "get_engine",
+    "limits_of",
     "new_token",
 ]
 
@@ -74,6 +78,7 @@ class Engine:
         self.topology = Topology(store)
         self.jobs = Jobs(store, settings, clock, self.topology)
         self.leases = Leases(store, settings, clock)
+        self.limits = Limits(store, clock, self.topology)
         self.logs = Logs(store, settings)
         self.deaths = DeathNotices(store, clock)
         self.news = News(store)

@@ -149,11 +149,11 @@ def _walk(
 
 
 def _lines_of(store: Store, keys: PartitionKeys, state: JobState) -> list[str]:
-    """The sorted sets that hold jobs of a state: one, and for ``ready`` those of the parked types too."""
+    """The sorted sets that hold jobs of a state: one, and for ``ready`` those of the jobs that are set aside too."""
     lines = [keys.index(state)]
     if state == JobState.READY:
         parked: Any = store.call(lambda client: client.hkeys(keys.parked))
-        lines += [keys.parked_of + name.decode() for name in parked]
+        lines += [keys.throttled, *(keys.parked_of + name.decode() for name in parked)]
     return lines
 
 

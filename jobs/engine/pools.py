@@ -27,7 +27,18 @@ from jobs.store.topology import Topology, checked_pool
 PLACES = 2**44
 """Places of one priority in the ready line; see lua/include/ready_place.lua."""
 
-COUNTED = ("ready", "scheduled", "retry_wait", "leased", "dead", "blocked", "succeeded", "cancelled", "skipped")
+COUNTED = (
+    "ready",
+    "scheduled",
+    "retry_wait",
+    "leased",
+    "dead",
+    "blocked",
+    "succeeded",
+    "cancelled",
+    "skipped",
+    "throttled",
+)
 
 
 class PoolNotFound(SchedulerError):
@@ -89,6 +100,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     cancelled: int = 0
     skipped: int = 0
     parked: int = 0  # of the ready ones: nobody here knows their type
+    throttled: int = 0  # of the ready ones: a limit of their type holds them back
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON of a pool (CONTRACT section 5)."""
@@ -190,7 +202,7 @@ class Pools:
             rate = sum(rates[route] for route in routes if route.pool == name)
             counts = {state: sum(part.counts[state] for part in of_pool) for state in COUNTED}
             parked = sum(part.parked for part in of_pool)
-            counts["ready"] += parked
+            counts["ready"] += parked + counts["throttled"]
             serving = [worker for worker in alive if name in worker.pools]
             ages = [now_ms - part.oldest_ready_at for part in of_pool if part.oldest_ready_at]
             settings = wanted.get(name, PoolSettings())

@@ -20,6 +20,7 @@ local cancelled = KEYS[8] -- zset: id -> end
 local parked = KEYS[9] -- hash: type -> parked jobs
 local parked_of = KEYS[10] -- prefix of one zset per parked type
 local counters = KEYS[11] -- hash: totals
+local throttled = KEYS[12] -- zset: id -> place
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local id = ARGV[2] -- job id
 local only_waiting = ARGV[3] -- '1': refuse a leased job instead of asking it to stop
@@ -42,7 +43,15 @@ if state == 'leased' then
   record[CANCEL] = 1
 else
   local header = read_header(body)
-  local keys = { ready = ready, scheduled = scheduled, retry_wait = retry_wait, blocked = blocked, parked = parked, parked_of = parked_of }
+  local keys = {
+    ready = ready,
+    scheduled = scheduled,
+    retry_wait = retry_wait,
+    blocked = blocked,
+    throttled = throttled,
+    parked = parked,
+    parked_of = parked_of,
+  }
   leave_waiting(id, keys, header and header[2])
   record[STATE], record[FINISHED_AT] = 'cancelled', now
   redis.call('ZADD', cancelled, now, id)

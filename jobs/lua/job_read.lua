@@ -1,6 +1,6 @@
 -- Reads jobs whole, each at one moment.
 -- Reads only.
--- Reply: for each job body, record, state of an untouched one, lease deadline, attempts, result, progress, "1" if in the ready line
+-- Reply: for each job body, record, state of an untouched one, lease deadline, attempts, result, progress, "1" if in the ready line, "throttled" if set aside
 local bodies = KEYS[1] -- hash: id -> body
 local states = KEYS[2] -- hash: id -> record
 local scheduled = KEYS[3] -- zset: id -> due score
@@ -9,14 +9,15 @@ local leased = KEYS[5] -- zset: id -> lease deadline
 local attempts = KEYS[6] -- hash: id -> ended attempts
 local results = KEYS[7] -- hash: id -> JSON
 local progress = KEYS[8] -- hash: id -> progress
+local throttled = KEYS[9] -- zset: id -> place
 local items = 1 -- ARGV[1..]: id
 
 local reply = {}
 for i, id in ipairs(ARGV) do
   local raw = redis.call('HGET', states, id)
-  local waiting, is_in_line = '', redis.call('ZSCORE', ready, id)
+  local waiting, line = '', redis.call('ZSCORE', ready, id) and '1' or (redis.call('ZSCORE', throttled, id) and 'throttled' or '')
   if not raw then
-    waiting = redis.call('ZSCORE', scheduled, id) and 'scheduled' or (is_in_line and 'ready' or '')
+    waiting = redis.call('ZSCORE', scheduled, id) and 'scheduled' or (line ~= '' and 'ready' or '')
   end
   reply[i] = {
     redis.call('HGET', bodies, id),
@@ -26,7 +27,7 @@ for i, id in ipairs(ARGV) do
     redis.call('HGET', attempts, id),
     redis.call('HGET', results, id),
     redis.call('HGET', progress, id),
-    is_in_line and '1' or '',
+    line,
   }
 end
 return reply

@@ -357,6 +357,7 @@ def decode_job(route: Route, job_id: str, raw: RawJob) -> Job | None:
         resubmissions=record.resubmissions,
         cancel_requested=bool(record.cancel),
         parked=state == JobState.READY and not raw.in_line,
+        throttled=state == JobState.READY and raw.in_line == b"throttled",
         max_crashes=body.max_crashes,
         concurrency_key=extras.get("concurrency_key"),
         rate_key=extras.get("rate_key"),

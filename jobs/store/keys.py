@@ -45,6 +45,7 @@ class PartitionKeys:
         "skipped",
         "states",
         "succeeded",
+        "throttled",
         "voided",
         "wake",
     )
@@ -79,6 +80,8 @@ class PartitionKeys:
         # Ready jobs whose type no worker that met them knows: hash type → count, and one sorted set per type.
         self.parked = prefix + "parked"
         self.parked_of = prefix + "parked:"
+        # Ready jobs that a limit of their type holds back: sorted set id → place. See LimitKeys.
+        self.throttled = prefix + "throttled"
         # Jobs with a retention of their own: sorted set id → forget at, ms.
         self.expiring = prefix + "expiring"
         # Ids that must never become jobs (a claim on them was taken over): sorted set id → when. Bound: an hour.
@@ -122,6 +125,29 @@ def holder_bucket(namespace: str, kind: str, bucket: int) -> str:
     return f"{namespace}:{{{kind}.{bucket}}}:holders"
 
 
+class LimitKeys:
+    """The limits of one job type, over all pools: who runs and who waits under which key."""
+
+    __slots__ = ("called", "clock", "counts", "due", "holders", "line_of", "waiters", "windows")
+
+    def __init__(self, namespace: str, type_name: str) -> None:
+        prefix = f"{namespace}:{{limits.{type_name}}}:"
+        # Holders: hash "<job id>\\n<token>" → "<route>\\n<key>", one for each place taken; without a token: for a job
+        # that was called. Counts: hash key → places taken. Bound: running jobs; what dead workers leave is swept.
+        self.holders = prefix + "holders"
+        self.counts = prefix + "counts"
+        # Called: zset job id → until when its call is good. Bound: CALL_MS of include/call_next.lua.
+        self.called = prefix + "called"
+        # Windows: hash rate key → packed starts of the last period. Bound: swept when the period is over.
+        self.windows = prefix + "windows"
+        # Waiters: hash job id → packed facts, and one zset per key ("line:c<key>", "line:r<rate key>"), id → order.
+        # Due: zset rate key with waiting jobs → its next start. Bound: the throttled jobs.
+        self.waiters = prefix + "waiters"
+        self.line_of = prefix + "line:"
+        self.due = prefix + "due"
+        self.clock = prefix + "clock"
+
+
 class HostKeys:
     """The registry of workers."""
 
@@ -136,12 +162,13 @@ class HostKeys:
 class SettingKeys:
     """What operators set for a whole pool or type, which pools exist, and who does what only one may do."""
 
-    __slots__ = ("news", "pauses", "pools", "scalings", "services", "topology", "types")
+    __slots__ = ("limited", "news", "pauses", "pools", "scalings", "services", "topology", "types")
 
     def __init__(self, namespace: str) -> None:
         self.topology = f"{namespace}:{{settings}}:topology"  # hash: pool → JSON {version: partitions}
         self.pools = f"{namespace}:{{settings}}:pools"  # hash: pool:setting → JSON
         self.types = f"{namespace}:{{settings}}:types"  # hash: job type → JSON of its overrides
+        self.limited = f"{namespace}:{{settings}}:limited"  # set: job types whose limits hold somebody back
         # Hash: version, "everything", "pool:<name>", "type:<name>" → JSON of the pause; "disabled:<type>" → 1.
         self.pauses = f"{namespace}:{{settings}}:pauses"
         self.news = f"{namespace}:{{settings}}:news"  # stream: topics of what was changed. Bound: about 1,000 entries
@@ -152,12 +179,14 @@ class SettingKeys:
 _PARTITION_KEY = re.compile(
     r"^:\{[A-Za-z0-9][A-Za-z0-9_.-]*\.\d+\.\d+\}:("
     r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|leased|log:.*|logs|parked"
-    r"|parked:.*|progress|ready|results|retry_wait|scheduled|sequence|series|skipped|states|succeeded|voided|wake)$",
+    r"|parked:.*|progress|ready|results|retry_wait|scheduled|sequence|series|skipped|states|succeeded|throttled|voided|wake)$",
     re.DOTALL,
 )
 _SHARED_KEY = re.compile(
     r"^:(\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)"
-    r"|\{settings\}:(news|pauses|pools|scalings|services|topology|types))$"
+    r"|\{settings\}:(limited|news|pauses|pools|scalings|services|topology|types)"
+    r"|\{limits\.[A-Za-z0-9_.:-]+\}:(called|clock|counts|due|holders|line:.*|waiters|windows))$",
+    re.DOTALL,
 )
 
 

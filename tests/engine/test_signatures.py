@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.core.job import JobSpec, Unique
+from jobs.core.limits import TypeLimits, parse_rate
 from jobs.engine import Scope, WorkerInfo
 from jobs.store.connection import Store
 from jobs.store.scripts import LUA_DIR
@@ -56,5 +57,13 @@ def test_the_verbs_of_the_engine_call_every_script(
     facts = WorkerInfo(id="w", host="w", hostname="m", pid=1, pools={}, started_at_ms=1, state="consuming")
     engine.workers.beat([facts], ttl_ms=1_000)
     engine.upkeep.prune_partition(steps.route)
+    steps.enqueue_many(2)
+    limits, jobs = TypeLimits("t", 1, parse_rate("1/s")), steps.lease_all()
+    leave = engine.limits.take(limits, steps.route, jobs[0].token, jobs, 9)
+    engine.limits.hold_back(limits, steps.route, leave.held)
+    engine.limits.give(limits, [(job.id, job.token) for job in leave.go])
+    clock.advance(3)
+    engine.limits.turn(limits)
+    engine.limits.tidy(limits)
 
     assert called == {path.stem for path in LUA_DIR.glob("*.lua")}

@@ -24,6 +24,7 @@ STOPPED: State = {**HELD, "states": {"a": held(cancel=1)}}
 LAST_CRASH: State = {**HELD, "bodies": {"a": body(max_crashes=1)}}
 DEAD: State = {"bodies": {"a": body()}, "states": {"a": record("dead")}, "dead": {"a": NOW}}
 PARKED: State = {"bodies": {"a": body()}, "states": {"a": record("ready")}, "parked": {"t": 1}, "parked_of:t": {"a": 1}}
+THROTTLED: State = {"bodies": {"a": body()}, "states": {"a": record("ready")}, "throttled": {"a": place(1)}}
 OLD: State = {
     "bodies": {"a": body(), "v": b""},
     "voided": {"v": 1},
@@ -64,6 +65,9 @@ CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
     "recover a started one": (STARTED, "job_recover", (), {"limit": 9, "lease_ms": 9, "elapsed": "", **KEPT}),
     "park": (HELD, "job_park", ("a", "token", "t"), {}),
     "park a stopped one": (STOPPED, "job_park", ("a", "token", "t"), {}),
+    "throttle": (HELD, "job_throttle", ("a", "token"), {}),
+    "throttle a stopped one": (STOPPED, "job_throttle", ("a", "token"), {}),
+    "admit": (THROTTLED, "job_admit", ("a",), {}),
     "unpark": (PARKED, "job_unpark", (), {"type": "t", "limit": 9}),
     "progress": (HELD, "job_progress", (), {"id": "a", "token": "token", "packed": "p"}),
     "cancel": (WAITING, "job_cancel", (), {"id": "a", "only_waiting": ""}),
@@ -113,7 +117,7 @@ def spoil(partition: Partition, key: str) -> None:
 
 
 def test_no_script_is_forgotten() -> None:
-    """Prune, reads and the scripts of shared keys have one key to write, or none; settings have their own test."""
+    """Prune, reads and scripts of shared keys have one key to write, or none; settings and limits have own tests."""
     tested = {call[1] for call in CALLS.values()}
 
     assert {path.stem for path in LUA_DIR.glob("*.lua")} - tested == {
@@ -122,6 +126,11 @@ def test_no_script_is_forgotten() -> None:
         "job_prune",
         "job_read",
         "job_unstarted",
+        "limit_give",
+        "limit_take",
+        "limit_tidy",
+        "limit_turn",
+        "limit_wait",
         "line_page",
         "pause_set",
         "pool_create",

@@ -37,6 +37,7 @@ LINES = (
     "cancelled",
     "skipped",
     "expiring",
+    "throttled",
     "voided",
 )
 HASHES = ("bodies", "states", "attempts", "results", "progress", "logs", "parked", "grants", "control", "counters", "series")

@@ -1,11 +1,11 @@
 -- Takes a waiting job out of its line; returns its state and its score there, or nil where it is in none.
 -- `parked_type` is the type of a job that may be parked.
 local function leave_waiting(id, keys, parked_type)
-  for _, state in ipairs({ 'ready', 'scheduled', 'retry_wait', 'blocked' }) do
-    local score = redis.call('ZSCORE', keys[state], id)
+  for _, line in ipairs({ 'ready', 'scheduled', 'retry_wait', 'blocked', 'throttled' }) do
+    local score = redis.call('ZSCORE', keys[line], id)
     if score then
-      redis.call('ZREM', keys[state], id)
-      return state, tonumber(score)
+      redis.call('ZREM', keys[line], id)
+      return line == 'throttled' and 'ready' or line, tonumber(score)
     end
   end
   if parked_type then

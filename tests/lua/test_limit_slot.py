@@ -1,0 +1,131 @@
+"""limit_take, limit_give, limit_wait, limit_turn, limit_tidy: the slot of one type's limits, key by key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jobs.exceptions import StoreRefused
+from jobs.store.connection import Store
+from jobs.store.keys import LimitKeys
+from jobs.store.scripts import script
+from tests.support.partition import NOW
+from tests.support.steps import everything
+
+PERIOD = 60_000
+
+
+class Slot:
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.keys = LimitKeys(store.namespace, "t")
+
+    def run(self, name: str, *items: Any, **arguments: Any) -> Any:
+        defaults = {"given_now": NOW, "concurrency": 1, "starts": 2, "period": PERIOD}
+        named = {key: value for key, value in (defaults | arguments).items() if key in script(name).arguments}
+        reply = self.store.run(name, self.keys, items, **named)
+        return [value.decode() if isinstance(value, bytes) else value for value in reply]
+
+    def take(self, *items: str, most: int = 9, token: str = "token", now: int = NOW) -> list[str]:
+        return self.run("limit_take", *items, most=most, token=token, route="p.1.0", given_now=now)[1:]
+
+    def wait(self, *ids: str, line: str = "c") -> list[Any]:
+        items = [value for id in ids for value in (id, "k", "r", NOW, f"{1:016}", line)]
+        return self.run("limit_wait", *items, route="p.1.0")
+
+
+@pytest.fixture
+def slot(store: Store) -> Slot:
+    return Slot(store)
+
+
+def test_a_place_and_a_start_are_taken_together_or_not_at_all(slot: Slot) -> None:
+    answers = slot.take("a", "k1", "r", "b", "k1", "r", "c", "k2", "r", "d", "k3", "r")
+
+    assert answers == ["go", "concurrency", "go", "rate"]
+    client = slot.store.client
+    assert client.hgetall(slot.keys.counts) == {b"k1": b"1", b"k2": b"1"}
+    assert client.hgetall(slot.keys.holders) == {b"a\ntoken": b"p.1.0\nk1", b"c\ntoken": b"p.1.0\nk2"}
+
+
+def test_a_place_given_back_twice_is_given_back_once(slot: Slot) -> None:
+    slot.take("a", "k", "r")
+    slot.run("limit_give", "a", "token")
+    slot.take("b", "k", "r", token="other")
+
+    slot.run("limit_give", "a", "token")
+
+    assert slot.store.client.hgetall(slot.keys.counts) == {b"k": b"1"}
+
+
+def test_a_called_job_has_its_place_before_it_asks(slot: Slot) -> None:
+    slot.take("a", "k", "r")
+    slot.wait("b")
+    assert slot.run("limit_give", "a", "token")[2:] == ["b", "p.1.0"]
+
+    assert slot.take("c", "k", "r", token="new") == ["concurrency"]
+    assert slot.take("b", "k", "r", token="new") == ["go"]
+    assert slot.store.client.hgetall(slot.keys.holders) == {b"b\nnew": b"p.1.0\nk"}
+
+
+def test_who_may_start_by_the_time_it_stands_in_line_is_called_at_once(slot: Slot) -> None:
+    """The place was given back between the refusal and the entry."""
+    assert slot.wait("b", "c")[2:] == ["b", "p.1.0"]
+
+
+def test_a_line_that_waits_for_starts_says_when(slot: Slot) -> None:
+    slot.take("a", "k1", "r", "b", "k2", "r")
+
+    _, next_turn, *called = slot.wait("c", line="r")
+
+    assert called == []
+    part = PERIOD // 64
+    assert next_turn == (NOW // part + 1) * part + PERIOD
+    assert slot.run("limit_turn", given_now=next_turn - 1)[2:] == []
+    assert slot.run("limit_turn", given_now=next_turn)[2:] == ["c", "p.1.0"]
+
+
+def test_windows_that_are_over_are_dropped(slot: Slot) -> None:
+    slot.take("a", "k1", "old", now=NOW - 2 * PERIOD)
+    slot.take("b", "k2", "young")
+
+    assert slot.run("limit_tidy", cursor="0", count=100) == ["0", 1]
+    assert slot.store.client.hkeys(slot.keys.windows) == [b"young"]
+
+
+def test_a_line_whose_members_nobody_knows_is_emptied(slot: Slot) -> None:
+    slot.take("a", "k", "r")
+    slot.wait("b", "c")
+    slot.store.client.hset(slot.keys.waiters, "b", b"\xff\x00")
+
+    assert slot.run("limit_give", "a", "token")[2:] == ["c", "p.1.0"]
+
+
+CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "limit_take": (("b", "k", "r"), {"token": "n", "route": "p.1.0", "most": 9}),
+    "limit_give": (("a", "token"), {}),
+    "limit_wait": (("b", "k", "r", NOW, f"{1:016}", "c"), {"route": "p.1.0"}),
+    "limit_turn": ((), {}),
+    "limit_tidy": ((), {"cursor": "0", "count": 9}),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "key"), [(name, key) for name in CALLS for key in script(name).keys if key != "line_of"]
+)
+def test_nothing_is_written_before_all_is_checked(slot: Slot, name: str, key: str) -> None:
+    slot.take("a", "k", "r")
+    client: Any = slot.store.client
+    client.delete(getattr(slot.keys, key))
+    if key == "clock":
+        client.rpush(slot.keys.clock, "x")
+    else:
+        client.set(getattr(slot.keys, key), "x")
+    stored = everything(slot.store, without=())
+    items, arguments = CALLS[name]
+
+    with pytest.raises(StoreRefused, match="WRONGTYPE"):
+        slot.run(name, *items, **arguments)
+
+    assert everything(slot.store, without=()) == stored
