@@ -24,6 +24,7 @@ from jobs.engine.logs import LogPage, Logs, NewLines
 from jobs.engine.news import News
 from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Autoscale, Pool, PoolNotFound, Pools, PoolSettings
+from jobs.engine.series import Series
 from jobs.engine.stats import Snapshot, Stats
 from jobs.engine.types import TypeOverrides, Types
 from jobs.engine.upkeep import Upkeep
@@ -85,9 +86,10 @@ class Engine:
         self.pauses = Pauses(store, clock, self.topology, self.leases)
         self.types = Types(store, self.pauses)
         self.workers = Workers(store, clock)
-        self.pools = Pools(store, settings, clock, self.topology, self.workers, self.pauses)
-        self.stats = Stats(store, self.topology, self.pools, self.workers)
-        self.upkeep = Upkeep(store, self.topology, self.jobs, self.leases, self.workers)
+        self.series = Series(store, clock)
+        self.pools = Pools(store, settings, clock, self.topology, self.workers, self.pauses, self.series)
+        self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
+        self.upkeep = Upkeep(store, self.topology, self.jobs, self.leases, self.workers, self.series)
 
     def close(self) -> None:
         self.store.close()

@@ -285,7 +285,7 @@ class Leases:
         return len(forgotten)
 
     def tidy(self, route: Route, gone_workers: Collection[str] = ()) -> int:
-        """Drops old series, old voided ids and the grants of workers that are gone; how many things."""
+        """Drops old voided ids and the grants of workers that are gone; how many things."""
         dropped: int = self._run("partition_tidy", route, list(gone_workers)[:BATCH], given_now=self._now())
         return dropped
 

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from jobs.conf import Settings
-from jobs.core.autoscale import AutoscaleRule
 from jobs.core.clock import Clock
+from jobs.core.autoscale import AutoscaleRule
+from jobs.core.figures import merged
 from jobs.core.job import Route
-from jobs.core.pause import Pause, Scope
+from jobs.core.pause import FOR_EVER_MS, Pause, Scope
+from jobs.core.prediction import predicted_wait
 from jobs.engine.pauses import Pauses
-from jobs.engine.series import Series
+from jobs.engine.series import Recent, Series
 from jobs.engine.workers import Workers
 from jobs.exceptions import SchedulerError
 from jobs.store import codec
 from jobs.store.codec import whole_number
 from jobs.store.connection import Store
-from jobs.store.keys import SettingKeys, partition_keys
+from jobs.store.keys import PartitionKeys, SettingKeys, partition_keys
 from jobs.store.topology import Topology, checked_pool
 
 PLACES = 2**44
@@ -101,6 +103,12 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int = 0
     parked: int = 0  # of the ready ones: nobody here knows their type
     throttled: int = 0  # of the ready ones: a limit of their type holds them back
+    run_seconds: float | None = None  # mean time of an attempt lately; None before the first has ended
+
+    @property
+    def load(self) -> float | None:
+        """(ready + running) ÷ slots: beyond 1 there is more to do than can run. None where there are no slots."""
+        return round((self.ready + self.leased) / self.slots_actual, 3) if self.slots_actual else None
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON of a pool (CONTRACT section 5)."""
@@ -120,7 +128,14 @@ class Pools:
     """Raises PoolNotFound for names that were never used, OptionInvalid for impossible ones."""
 
     def __init__(
-        self, store: Store, settings: Settings, clock: Clock, topology: Topology, workers: Workers, pauses: Pauses
+        self,
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        topology: Topology,
+        workers: Workers,
+        pauses: Pauses,
+        series: Series,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -128,7 +143,7 @@ class Pools:
         self._topology = topology
         self._workers = workers
         self._pauses = pauses
-        self._series = Series(store)
+        self._series = series
         self._keys = SettingKeys(store.namespace)
 
     def all(self) -> list[Pool]:
@@ -194,31 +209,42 @@ class Pools:
         now_ms = self._pauses.now_ms()
         paused = self._pauses.stored().at(now_ms)
         wanted = self.settings()
-        rates = self._series.throughput(routes, now_ms)
+        recent = self._series.recent(routes, now_ms)
         alive = [worker for worker in self._workers.all() if worker.alive and not worker.is_host]
         pools = []
         for name in names:
             of_pool = [facts[route] for route in routes if route.pool == name]
-            rate = sum(rates[route] for route in routes if route.pool == name)
+            pace = _Pace.of([recent[route] for route in routes if route.pool == name], of_pool)
             counts = {state: sum(part.counts[state] for part in of_pool) for state in COUNTED}
             parked = sum(part.parked for part in of_pool)
             counts["ready"] += parked + counts["throttled"]
             serving = [worker for worker in alive if name in worker.pools]
             ages = [now_ms - part.oldest_ready_at for part in of_pool if part.oldest_ready_at]
             settings = wanted.get(name, PoolSettings())
+            oldest_age = max(0, *ages, 0) / 1000 if ages else None
+            slots_actual = sum(worker.pools[name] for worker in serving)
             pools.append(
                 Pool(
                     name=name,
                     paused=paused.pools.get(name),
                     slots=self._wanted_slots(name, wanted),
-                    slots_actual=sum(worker.pools[name] for worker in serving),
+                    slots_actual=slots_actual,
                     workers=len(serving),
                     max_running=settings.max_running,
                     max_pending=settings.max_pending,
-                    oldest_ready_age_seconds=round(max(0, *ages, 0) / 1000, 3) if ages else None,
-                    predicted_wait_seconds=round(counts["ready"] / rate, 3) if rate > 0 else None,
-                    throughput_per_second=round(rate, 3),
+                    oldest_ready_age_seconds=None if oldest_age is None else round(oldest_age, 3),
+                    predicted_wait_seconds=_predicted_wait(
+                        waiting=counts["ready"] - parked,
+                        parked=parked,
+                        slots=slots_actual if settings.max_running is None else min(slots_actual, settings.max_running),
+                        pace=pace,
+                        oldest_age=oldest_age or 0.0,
+                        paused_until=paused.pool_until_ms(name),
+                        now_ms=now_ms,
+                    ),
+                    throughput_per_second=round(pace.rate, 3),
                     parked=parked,
+                    run_seconds=pace.run_seconds,
                     **counts,
                 )
             )
@@ -232,16 +258,17 @@ class Pools:
                 for state in COUNTED:
                     pipeline.zcard(keys.index(state))
                 pipeline.hgetall(keys.parked)
+                pipeline.hget(keys.control, "run_ms")
                 pipeline.zrange(keys.ready, 0, 0)
                 pipeline.zrange(keys.ready, -1, -1, withscores=True)
             return list(pipeline.execute())
 
         replies = self._store.read(send)
-        width = len(COUNTED) + 3
+        width = len(COUNTED) + 4
         facts, ends = [], []
         for position in range(len(routes)):
-            *counts, parked, first, last = replies[position * width : (position + 1) * width]
-            facts.append(_PartitionFacts(dict(zip(COUNTED, counts, strict=True)), parked))
+            *counts, parked, run_ms, first, last = replies[position * width : (position + 1) * width]
+            facts.append(_PartitionFacts(dict(zip(COUNTED, counts, strict=True)), parked, run_ms))
             ends.append((first[0], last[0][1]) if first and last else None)
         for part, ready_at in zip(facts, self._oldest_ready(routes, ends), strict=True):
             part.oldest_ready_at = ready_at
@@ -293,10 +320,52 @@ class Pools:
 class _PartitionFacts:
     """What one partition says of itself."""
 
-    def __init__(self, counts: dict[str, int], parked: dict[bytes, bytes]) -> None:
+    def __init__(self, counts: dict[str, int], parked: dict[bytes, bytes], run_ms: bytes | None) -> None:
         self.counts = counts
         self.parked = sum(whole_number(count) or 0 for count in parked.values())
+        self.run_ms = _number(run_ms)  # mean of earlier times; see lua/figures_fold.lua
         self.oldest_ready_at = 0
+
+
+class _Pace(NamedTuple):
+    """How fast a pool works: attempts ended per second lately, and the mean seconds of one."""
+
+    rate: float
+    run_seconds: float | None
+
+    @classmethod
+    def of(cls, recent: Sequence[Recent], parts: Sequence[_PartitionFacts]) -> _Pace:
+        """What was measured lately, or else what was known before."""
+        lately = merged(part.figures for part in recent)
+        before = [part.run_ms for part in parts if part.run_ms is not None]
+        run_seconds = lately.run_seconds
+        if run_seconds is None and before:
+            run_seconds = sum(before) / len(before) / 1000
+        return cls(lately.ended / recent[0].seconds if recent else 0.0, run_seconds)
+
+
+def _predicted_wait(
+    *, waiting: int, parked: int, slots: int, pace: _Pace, oldest_age: float, paused_until: int, now_ms: int
+) -> float | None:
+    """See ``jobs.core.prediction``; None where nobody can know: paused without an end, or only parked jobs wait."""
+    if paused_until >= FOR_EVER_MS or (parked and not waiting):
+        return None
+    seconds = predicted_wait(
+        waiting=waiting,
+        slots=slots,
+        run_seconds=pace.run_seconds,
+        rate=pace.rate,
+        oldest_age=oldest_age,
+        paused_for=max(0, paused_until - now_ms) / 1000,
+    )
+    return round(seconds, 3)
+
+
+def _number(raw: bytes | None) -> float | None:
+    try:
+        return float(raw) if raw else None
+    except ValueError:
+        return None
 
 
 def _readable(stored: Mapping[str, bytes]) -> PoolSettings:

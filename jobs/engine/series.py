@@ -1,60 +1,229 @@
-"""What a pool did lately: counters in 10-second buckets, kept for an hour."""
+"""What happened and when: totals since ever, and series of 10 seconds for a day and of 5 minutes for 30 days.
+
+The scripts add to one hash per 10 seconds, which is *live*. ``fold`` carries those that are over into the totals and
+the series; worker hosts do it every few seconds, and so does whoever reads. What is read is then the sum of both, taken
+at one moment, so that totals only grow.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
+import msgspec
+
+from jobs.core.clock import Clock
+from jobs.core.figures import Figures, by_type
 from jobs.core.job import Route, iso, moment
 from jobs.store.codec import whole_number
 from jobs.store.connection import Store
-from jobs.store.keys import partition_keys
+from jobs.store.keys import PartitionKeys, partition_keys
 
-BUCKET_SECONDS = 10
-RATE_BUCKETS = 3
-"""Whole buckets over which a rate is taken, besides the one that is still filling."""
+WINDOW_MS = 10_000
+SLOT_MS = 300_000
+SECONDS_KEPT_MS = 86_400_000
+MINUTES_KEPT_MS = 30 * 86_400_000
 
-COUNTERS = ("started", "succeeded", "failed", "dead", "crashed", "wait_ms", "run_ms")
+KEPT_LIVE = 4
+"""Windows that are over and not folded yet: over as many, and the present one, a rate is taken."""
+
+RATE_WINDOWS = 3
+"""Whole windows over which a rate is taken, besides the one that is still filling."""
+
+FINE_MINUTES = 120
+"""As far back a series is told in steps of 10 seconds, if not asked otherwise; beyond, in steps of 5 minutes."""
+
+ENTRIES = 720
+"""Most entries of one call."""
+
+_unpack = msgspec.msgpack.Decoder(dict[str, int]).decode
+
+
+class Recent(NamedTuple):
+    """What a partition did over the last half minute: its figures, and over how many seconds they were taken."""
+
+    figures: Figures
+    seconds: float
+
+
+class Point(NamedTuple):
+    """The figures of one step of a series."""
+
+    at: datetime  # its start
+    seconds: int  # its length
+    figures: Figures
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"at": iso(self.at), "seconds": self.seconds, **self.figures.as_dict()}
+
+
+_Steps = list[tuple[int, Figures]]
+
+
+class _Reading(NamedTuple):
+    """One reply of figures_read.lua; starts in ms, fields and numbers in turn."""
+
+    totals: list[bytes]
+    entries: list[tuple[int, bytes]]
+    live: list[tuple[int, list[bytes]]]
+
+
+class _ReadKeys:
+    """The partition's keys with the one series that is read."""
+
+    def __init__(self, keys: PartitionKeys, line: str) -> None:
+        self.control, self.live, self.counters = keys.control, keys.live, keys.counters
+        self.series: str = getattr(keys, line)
 
 
 class Series:
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    """See the module. Costs as much as there are partitions, types and steps; the backlog does not matter."""
 
-    def throughput(self, routes: Sequence[Route], now_ms: int) -> dict[Route, float]:
-        """Attempts ended per second over the last half minute, by partition."""
-        current = now_ms // (BUCKET_SECONDS * 1000)
-        buckets = range(current - RATE_BUCKETS, current + 1)
-        fields = [f"{bucket}:{counter}" for bucket in buckets for counter in ("succeeded", "failed")]
-        seconds = RATE_BUCKETS * BUCKET_SECONDS + (now_ms / 1000) % BUCKET_SECONDS
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def fold(self, route: Route) -> int:
+        """Carries the windows that are over into totals and series; how many there were."""
+        folded = 0
+        while True:
+            number, more = self._store.run(
+                "figures_fold",
+                self._keys(route),
+                given_now=self._now(),
+                keep_live=KEPT_LIVE,
+                keep_seconds=SECONDS_KEPT_MS,
+                keep_minutes=MINUTES_KEPT_MS,
+            )
+            folded += int(number)
+            if not more:
+                return folded
+
+    def count(self, route: Route, figure: str, type_name: str, number: int = 1) -> None:
+        """Counts what no other script sees. See ``jobs.core.figures.COUNTED``."""
+        self._store.run(
+            "figures_count", self._keys(route), given_now=self._now(), figure=figure, type=type_name, number=number
+        )
+
+    def totals(self, route: Route) -> dict[str, Figures]:
+        """Job type → all that was ever counted of it in this partition."""
+        self.fold(route)
+        reading = self._read(route, with_totals=True)
+        fields: dict[str, int] = defaultdict(int)
+        for flat in (reading.totals, *(flat for _, flat in reading.live)):
+            for field, number in _pairs(flat):
+                fields[field] += number
+        return by_type(fields)
+
+    def recent(self, routes: Sequence[Route], now_ms: int) -> dict[Route, Recent]:
+        """What each partition did lately, in one round trip. Windows stay live for as long as this looks back."""
+        current = now_ms // WINDOW_MS
+        windows = range(current - RATE_WINDOWS, current + 1)
+        seconds = (RATE_WINDOWS * WINDOW_MS + now_ms % WINDOW_MS) / 1000
 
         def send(client: Any) -> list[Any]:
             pipeline = client.pipeline(transaction=False)
             for route in routes:
-                pipeline.hmget(partition_keys(self._store.namespace, route).series, fields)
+                for window in windows:
+                    pipeline.hgetall(f"{self._keys(route).live}{window}")
             return list(pipeline.execute())
 
-        replies = self._store.read(send) if routes else []
-        return {
-            route: sum(whole_number(value) or 0 for value in values) / seconds
-            for route, values in zip(routes, replies, strict=True)
-        }
-
-    def history(self, routes: Sequence[Route], minutes: int = 60) -> list[dict[str, Any]]:
-        """Sums over the partitions, oldest bucket first: ``at`` (ISO 8601) and one number per counter."""
-        sums: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(COUNTERS, 0))
+        replies = iter(self._store.read(send) if routes else [])
+        recent = {}
         for route in routes:
-            key = partition_keys(self._store.namespace, route).series
-            raw: Any = self._store.read(lambda client: client.hgetall(key))  # noqa: B023
-            for field, value in raw.items():
-                bucket, _, counter = field.decode().partition(":")
-                if bucket.isdigit() and counter in COUNTERS:
-                    sums[int(bucket)][counter] += whole_number(value) or 0
-        newest = max(sums, default=0)
-        oldest = newest - minutes * 60 // BUCKET_SECONDS
-        return [
-            {"at": iso(moment(bucket * BUCKET_SECONDS * 1000)), **sums[bucket]}
-            for bucket in sorted(sums)
-            if bucket > oldest
-        ]
+            figures = Figures()
+            for _ in windows:
+                for field, value in next(replies).items():
+                    figures.add(field.decode(errors="replace").partition(":")[0], whole_number(value) or 0)
+            recent[route] = Recent(figures, seconds)
+        return recent
+
+    def points(
+        self, routes: Sequence[Route], minutes: float = 60, *, type_name: str | None = None, step: int | None = None
+    ) -> list[Point]:
+        """The last ``minutes`` of these partitions together, oldest first, without steps in which nothing happened.
+
+        ``step``: 10 or 300 seconds, None = by how far back it goes. ``type_name``: of this job type only.
+        """
+        length = (step or (WINDOW_MS if minutes <= FINE_MINUTES else SLOT_MS) // 1000) * 1000
+        since = self._server_now_ms() - int(minutes * 60_000) + 1
+        sums: dict[int, Figures] = defaultdict(Figures)
+        for route in routes:
+            self.fold(route)
+            for at, figures in self._entries(route, since, length, type_name):
+                sums[at // length * length].merge(figures)
+        return [Point(moment(at), length // 1000, sums[at]) for at in sorted(sums) if at >= since]
+
+    def _entries(self, route: Route, since: int, length: int, type_name: str | None) -> Iterator[tuple[int, Figures]]:
+        """Start (ms) and figures; what is in no step of 5 minutes yet is told in steps of 10 seconds."""
+        if length == SLOT_MS:
+            slots, _ = self._stream(route, "minutes", since, type_name)
+            yield from slots
+            since = slots[-1][0] + SLOT_MS if slots else since
+        entries, live = self._stream(route, "seconds", since, type_name)
+        yield from entries
+        yield from live
+
+    def _stream(self, route: Route, line: str, since: int, type_name: str | None) -> tuple[_Steps, _Steps]:
+        """The entries of a series, and the windows that are still live."""
+        name = "all" if type_name is None else f":{type_name}"
+        found: _Steps = []
+        while True:
+            reading = self._read(route, line, since=str(max(0, since)), name=name)
+            found += ((at, Figures.of(_unpacked(packed).items())) for at, packed in reading.entries)
+            if len(reading.entries) < ENTRIES:
+                return found, [(at, _of_type(flat, type_name)) for at, flat in reading.live]
+            since = reading.entries[-1][0] + 1
+
+    def _read(
+        self, route: Route, line: str = "seconds", *, with_totals: bool = False, since: str = "", name: str = "all"
+    ) -> _Reading:
+        _, counters, entries, live = self._store.run(
+            "figures_read",
+            _ReadKeys(self._keys(route), line),
+            given_now=self._now(),
+            with_totals="1" if with_totals else "",
+            since=since,
+            name=name,
+            limit=ENTRIES,
+        )
+        return _Reading(
+            counters,
+            [(int(at), packed) for at, packed in zip(entries[::2], entries[1::2], strict=True)],
+            [(int(at), flat) for at, flat in zip(live[::2], live[1::2], strict=True)],
+        )
+
+    def _server_now_ms(self) -> int:
+        now = self._clock.now_ms()
+        return self._store.time_ms() if now is None else now
+
+    def _keys(self, route: Route) -> PartitionKeys:
+        return partition_keys(self._store.namespace, route)
+
+    def _now(self) -> Any:
+        now = self._clock.now_ms()
+        return "" if now is None else now
+
+
+def _pairs(flat: Sequence[bytes]) -> Iterator[tuple[str, int]]:
+    """Fields and numbers of a hash as a script replies it. What is no number counts as nothing."""
+    for field, value in zip(flat[::2], flat[1::2], strict=True):
+        yield field.decode(errors="replace"), whole_number(value) or 0
+
+
+def _of_type(flat: Sequence[bytes], type_name: str | None) -> Figures:
+    figures = Figures()
+    for field, number in _pairs(flat):
+        name, _, of_type = field.partition(":")
+        if type_name is None or of_type == type_name:
+            figures.add(name, number)
+    return figures
+
+
+def _unpacked(packed: bytes) -> dict[str, int]:
+    try:
+        return _unpack(packed) if packed else {}
+    except msgspec.MsgspecError:
+        return {}

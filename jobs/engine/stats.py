@@ -9,14 +9,13 @@ from typing import Any
 
 import msgspec
 
+from jobs.core.figures import Figures, merged
 from jobs.core.job import moment
 from jobs.core.states import JobState
 from jobs.engine.pools import Pool, Pools
-from jobs.engine.series import Series
+from jobs.engine.series import Point, Series
 from jobs.engine.workers import Workers
-from jobs.store.codec import whole_number
 from jobs.store.connection import Store
-from jobs.store.keys import partition_keys
 from jobs.store.topology import Topology
 
 
@@ -32,24 +31,23 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stats:
-    def __init__(self, store: Store, topology: Topology, pools: Pools, workers: Workers) -> None:
+    def __init__(self, store: Store, topology: Topology, pools: Pools, workers: Workers, series: Series) -> None:
         self._store = store
         self._topology = topology
         self._pools = pools
         self._workers = workers
-        self._series = Series(store)
+        self._series = series
 
     def snapshot(self) -> Snapshot:
         pools = self._pools.all()
         alive = [worker for worker in self._workers.all() if worker.alive]
         states = {state.value: sum(pool.count(state) for pool in pools) for state in JobState}
         hosts = sum(worker.is_host for worker in alive)
-        facts = [
-            (pool.name, pool.paused is not None, pool.slots, [pool.count(state) for state in JobState])
+        facts: list[Any] = [
+            (pool.name, pool.paused, pool.slots, pool.max_running, [pool.count(state) for state in JobState])
             for pool in pools
         ]
-        facts.append(("", False, len(alive), [sum(map(sum, self._counters().values()))]))
-        facts += [(worker.id, worker.alive, worker.running, []) for worker in alive]
+        facts += [(worker.id, worker.running) for worker in alive]
         version = hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=8).hexdigest()
         return Snapshot(
             server_time=moment(self._store.time_ms()),
@@ -61,28 +59,42 @@ class Stats:
         )
 
     def types(self) -> dict[str, dict[str, int]]:
-        """Job type → counter (enqueued, succeeded, failed, retried, dead, cancelled, crashed, resubmitted) → total."""
-        totals: dict[str, dict[str, int]] = defaultdict(dict)
-        for (counter, type_name), values in self._counters().items():
-            totals[type_name][counter] = sum(values)
-        return dict(totals)
+        """Job type → figure (see ``jobs.core.figures.COUNTED``) → total since ever, where it is not 0."""
+        return {name: totals for name, figures in self.by_type().items() if (totals := figures.totals())}
 
-    def series(self, pool: str | None = None, minutes: int = 60) -> list[dict[str, Any]]:
-        """What the pool (or all) did, in 10-second buckets, oldest first; see ``jobs.engine.series``."""
-        return self._series.history(self._topology.partitions(pool), minutes)
+    def by_type(self) -> dict[str, Figures]:
+        """Job type → its totals, over all pools."""
+        found: dict[str, Figures] = defaultdict(Figures)
+        for types in self.by_pool_and_type().values():
+            for type_name, figures in types.items():
+                found[type_name].merge(figures)
+        return dict(found)
 
-    def _counters(self) -> dict[tuple[str, str], list[int]]:
-        routes = self._topology.partitions()
+    def by_pool_and_type(self) -> dict[str, dict[str, Figures]]:
+        """Pool → job type → its totals. They only grow."""
+        found: dict[str, dict[str, Figures]] = defaultdict(lambda: defaultdict(Figures))
+        for route in self._topology.partitions():
+            for type_name, figures in self._series.totals(route).items():
+                found[route.pool][type_name].merge(figures)
+        return {pool: dict(types) for pool, types in found.items()}
 
-        def send(client: Any) -> list[Any]:
-            pipeline = client.pipeline(transaction=False)
-            for route in routes:
-                pipeline.hgetall(partition_keys(self._store.namespace, route).counters)
-            return list(pipeline.execute())
+    def series(
+        self, pool: str | None = None, minutes: float = 60, *, type: str | None = None, step: int | None = None
+    ) -> list[dict[str, Any]]:
+        """What the pool (or all) did, oldest first, without the steps in which nothing happened.
 
-        found: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for raw in self._store.read(send) if routes else []:
-            for field, value in raw.items():
-                counter, _, type_name = field.decode().partition(":")
-                found[counter, type_name].append(whole_number(value) or 0)
-        return found
+        Each step has ``at``, ``seconds`` (its length), a number for each of ``jobs.core.figures.COUNTED``, the sums
+        ``wait_ms`` and ``run_ms``, and ``wait`` and ``run``: count, mean, p50, p95 and p99 in seconds.
+        """
+        return [point.as_dict() for point in self.points(pool, minutes, type=type, step=step)]
+
+    def points(
+        self, pool: str | None = None, minutes: float = 60, *, type: str | None = None, step: int | None = None
+    ) -> list[Point]:
+        """The same as objects, for whoever adds them up."""
+        return self._series.points(self._topology.partitions(pool), minutes, type_name=type, step=step)
+
+    def durations(self, pool: str | None = None, minutes: float = 60, *, type: str | None = None) -> dict[str, Any]:
+        """Waiting and running time over the last ``minutes``: ``wait`` and ``run`` as in ``series``."""
+        figures = merged(point.figures for point in self.points(pool, minutes, type=type))
+        return {"wait": figures.wait.as_dict(), "run": figures.run.as_dict()}

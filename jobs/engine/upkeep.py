@@ -7,25 +7,33 @@ from jobs.engine.batches import READ_BATCH, batches
 from jobs.engine.holders import Holders
 from jobs.engine.jobs import Jobs
 from jobs.engine.leases import Leases
+from jobs.engine.series import Series
 from jobs.engine.workers import Workers
 from jobs.store.connection import Store
 from jobs.store.topology import Topology
 
 
 class Upkeep:
-    def __init__(self, store: Store, topology: Topology, jobs: Jobs, leases: Leases, workers: Workers) -> None:
+    def __init__(
+        self, store: Store, topology: Topology, jobs: Jobs, leases: Leases, workers: Workers, series: Series
+    ) -> None:
         self._topology = topology
         self._jobs = jobs
         self._leases = leases
         self._workers = workers
+        self._series = series
         self._directory = Holders(store, "ids")
         self._unique = Holders(store, "unique")
 
     def prune_partition(self, route: Route) -> int:
-        """Forgets jobs whose retention is over, old series, old voided ids, grants of workers gone; how many things."""
+        """Forgets jobs whose retention is over, old voided ids, grants of workers that are gone; how many things."""
         known = {worker.id for worker in self._workers.all() if worker.alive}
         gone = [worker for worker in self._leases.grant_holders(route) if worker not in known]
         return self._leases.prune(route) + self._leases.tidy(route, gone)
+
+    def fold_figures(self, route: Route) -> int:
+        """Carries what was counted into totals and series, and drops what these keep no longer; how many 10 seconds."""
+        return self._series.fold(route)
 
     def sweep_claims(self, bucket: int) -> int:
         """Drops the claims of one bucket (of 256) whose job is gone, and unique keys whose job has ended; how many."""

@@ -8,7 +8,7 @@
 -- #include pack_record
 -- #include read_header
 -- #include leave_waiting
--- #include count
+-- #include tally
 local clock = KEYS[1] -- string: high-water mark of server time
 local bodies = KEYS[2] -- hash: id -> body
 local states = KEYS[3] -- hash: id -> record
@@ -19,7 +19,7 @@ local blocked = KEYS[7] -- zset: id -> since
 local cancelled = KEYS[8] -- zset: id -> end
 local parked = KEYS[9] -- hash: type -> parked jobs
 local parked_of = KEYS[10] -- prefix of one zset per parked type
-local counters = KEYS[11] -- hash: totals
+local live = KEYS[11] -- prefix: one hash of figures per 10 s
 local throttled = KEYS[12] -- zset: id -> place
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local id = ARGV[2] -- job id
@@ -55,7 +55,7 @@ else
   leave_waiting(id, keys, header and header[2])
   record[STATE], record[FINISHED_AT] = 'cancelled', now
   redis.call('ZADD', cancelled, now, id)
-  count(counters, 'cancelled', header and header[2] or '', 1)
+  tally(live, now, 'cancelled', header and header[2] or '', 1)
 end
 redis.call('HSET', states, id, pack_record(record))
 return record[STATE]

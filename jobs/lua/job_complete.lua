@@ -7,8 +7,9 @@
 -- #include pack_record
 -- #include record_bytes
 -- #include append_attempt
--- #include count
--- #include measure
+-- #include tally
+-- #include bucket
+-- #include tally_durations
 local clock = KEYS[1] -- string: high-water mark of server time
 local leased = KEYS[2] -- zset: id -> lease deadline
 local succeeded = KEYS[3] -- zset: id -> end
@@ -17,8 +18,7 @@ local states = KEYS[5] -- hash: id -> record
 local results = KEYS[6] -- hash: id -> JSON
 local attempts = KEYS[7] -- hash: id -> ended attempts
 local expiring = KEYS[8] -- zset: id -> forget at
-local counters = KEYS[9] -- hash: totals
-local series = KEYS[10] -- hash: time series
+local live = KEYS[9] -- prefix: one hash of figures per 10 s
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local items = 3 -- ARGV[3..]: groups of token, type, own retention (ms, '' = the default), count, then that many times id, start (8 bytes, ms) and result ('' = none) in one
@@ -42,8 +42,8 @@ local raw_records = redis.call('HMGET', states, unpack(ids))
 local reply = {}
 local ended, records, done, done_count = {}, {}, {}, 0
 local stopped, kept, retained = {}, {}, {}
-local done_of, stopped_of = {}, {}
-local ran = 0
+local stopped_of, lost_of = {}, {}
+local runs_of, runs = {}, nil -- how long jobs ran: type -> bucket -> how many, and the sum in ms
 local now_text = string.format('%d', now) -- once: turning numbers into text is dear
 local now_bytes = pack_bytes('>I8', now)
 
@@ -55,9 +55,10 @@ local function succeed(i, head, group)
     start = part_of(start, 1, 8)
   end
   local started_at = unpack_bytes('>I8', start)
-  if now > started_at then
-    ran = ran + now - started_at
-  end
+  local ran = now > started_at and now - started_at or 0
+  local bucket_of_run = bucket_memo[ran] or bucket(ran)
+  runs[bucket_of_run] = (runs[bucket_of_run] or 0) + 1
+  runs.ms = runs.ms + ran
   if group.retention then
     retained[#retained + 1] = now + group.retention
     retained[#retained + 1] = id
@@ -70,7 +71,9 @@ local function succeed(i, head, group)
 end
 
 for _, group in ipairs(groups) do
-  local before, length, head, new_head = done_count, 0, nil, nil
+  local length, head, new_head = 0, nil, nil
+  runs = runs_of[group.type] or { ms = 0 }
+  runs_of[group.type] = runs
   for i = group.first, group.last do
     local raw = raw_records[i]
     -- Jobs of one lease call have the same head, and Lua compares texts by address.
@@ -87,14 +90,13 @@ for _, group in ipairs(groups) do
         if state == LEASED_CODE then
           stopped[#stopped + 1] = i
           stopped_of[group.type] = (stopped_of[group.type] or 0) + 1
+        elseif state ~= CANCELLED_CODE then
+          lost_of[group.type] = (lost_of[group.type] or 0) + 1
         end
         reply[#reply + 1] = i
         reply[#reply + 1] = (state == LEASED_CODE or state == CANCELLED_CODE) and 'cancelled' or 'lost'
       end
     end
-  end
-  if done_count > before then
-    done_of[group.type] = (done_of[group.type] or 0) + done_count - before
   end
 end
 
@@ -102,8 +104,7 @@ if done_count > 0 then
   redis.call('ZREM', leased, unpack(ended))
   redis.call('HSET', states, unpack(records))
   redis.call('ZADD', succeeded, unpack(done))
-  measure(series, now, 'succeeded', done_count)
-  measure(series, now, 'run_ms', ran)
+  tally_durations(live, now, 'run', runs_of)
 end
 for _, i in ipairs(stopped) do
   local id, record = ids[i], read_record(raw_records[i], '')
@@ -119,10 +120,10 @@ end
 if retained[1] then
   redis.call('ZADD', expiring, unpack(retained))
 end
-for type, number in pairs(done_of) do
-  count(counters, 'succeeded', type, number)
-end
 for type, number in pairs(stopped_of) do
-  count(counters, 'cancelled', type, number)
+  tally(live, now, 'cancelled', type, number)
+end
+for type, number in pairs(lost_of) do
+  tally(live, now, 'stale', type, number)
 end
 return reply

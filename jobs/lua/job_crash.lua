@@ -8,9 +8,8 @@
 -- #include read_header
 -- #include held_record
 -- #include append_attempt
--- #include count
+-- #include tally
 -- #include hand_back
--- #include measure
 -- #include charge_crash
 -- #include wake_one
 local clock = KEYS[1] -- string: high-water mark of server time
@@ -21,9 +20,8 @@ local cancelled = KEYS[5] -- zset: id -> end
 local states = KEYS[6] -- hash: id -> record
 local bodies = KEYS[7] -- hash: id -> body
 local attempts = KEYS[8] -- hash: id -> ended attempts
-local counters = KEYS[9] -- hash: totals
-local series = KEYS[10] -- hash: time series
-local wake = KEYS[11] -- list: wake token
+local live = KEYS[9] -- prefix: one hash of figures per 10 s
+local wake = KEYS[10] -- list: wake token
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local failure = ARGV[3] -- error JSON that names how the process died
@@ -37,8 +35,7 @@ local keys = {
   states = states,
   bodies = bodies,
   attempts = attempts,
-  counters = counters,
-  series = series,
+  live = live,
 }
 local now = server_now(clock, given_now)
 local reply = {}

@@ -6,13 +6,13 @@
 -- #include ready_place
 -- #include due_score
 -- #include wake_one
--- #include count
+-- #include tally
 local clock = KEYS[1] -- string: high-water mark of server time
 local bodies = KEYS[2] -- hash: id -> body
 local ready = KEYS[3] -- zset: id -> place
 local scheduled = KEYS[4] -- zset: id -> due score
 local voided = KEYS[5] -- zset: id -> when it was voided
-local counters = KEYS[6] -- hash: totals
+local live = KEYS[6] -- prefix: one hash of figures per 10 s
 local sequence = KEYS[7] -- string: last place given
 local wake = KEYS[8] -- list: wake token
 local given_now = ARGV[1] -- ms, '' = the server's clock
@@ -58,11 +58,16 @@ end
 local created, index = {}, {}
 local is_due = due <= now
 local place = 0
-local created_count = 0
+local created_count, duplicates = 0, 0
 for i = 1, total do
   if not refused[i] then
     created_count = created_count + 1
+  elseif refused[i] == 'taken' then
+    duplicates = duplicates + 1
   end
+end
+if duplicates > 0 then
+  tally(live, now, 'duplicates', type, duplicates)
 end
 if created_count == 0 then
   return reply
@@ -92,5 +97,5 @@ else
     wake_one(wake)
   end
 end
-count(counters, 'enqueued', type, created_count)
+tally(live, now, 'enqueued', type, created_count)
 return reply

@@ -8,8 +8,7 @@
 -- #include due_score
 -- #include append_attempt
 -- #include wake_one
--- #include count
--- #include measure
+-- #include tally
 local clock = KEYS[1] -- string: high-water mark of server time
 local leased = KEYS[2] -- zset: id -> lease deadline
 local retry_wait = KEYS[3] -- zset: id -> due score
@@ -18,9 +17,8 @@ local dead = KEYS[5] -- zset: id -> end
 local cancelled = KEYS[6] -- zset: id -> end
 local states = KEYS[7] -- hash: id -> record
 local attempts = KEYS[8] -- hash: id -> ended attempts
-local counters = KEYS[9] -- hash: totals
-local series = KEYS[10] -- hash: time series
-local wake = KEYS[11] -- list: wake token
+local live = KEYS[9] -- prefix: one hash of figures per 10 s
+local wake = KEYS[10] -- list: wake token
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local items = 3 -- ARGV[3..]: id, token, type, started_at (ms), "retry"|"dead"|"snooze"|"cancelled", delay (ms), priority, error JSON or ''
@@ -44,6 +42,7 @@ local function fail_one(at)
   local raw = redis.call('HGET', states, id)
   local record = raw and read_record(raw, '')
   if not record or record[TOKEN] ~= token then
+    tally(live, now, 'stale', type, 1)
     return 'lost'
   end
   if record[STATE] ~= 'leased' then
@@ -56,26 +55,25 @@ local function fail_one(at)
   if state == 'scheduled' then
     record[ATTEMPT], record[RUN_AT], record[STARTED_AT] = record[ATTEMPT] - 1, now + delay, 0
     wait_until(scheduled, id, now + delay, priority)
+    tally(live, now, 'snoozed', type, 1)
   else
     append_attempt(attempts, id, record, now, state == 'cancelled' and 'cancelled' or 'failed', failure ~= '' and failure, attempts_kept)
     if state == 'cancelled' then
       record[FINISHED_AT] = now
       redis.call('ZADD', cancelled, now, id)
-      count(counters, 'cancelled', type, 1)
+      tally(live, now, 'cancelled', type, 1)
     else
       record[ERRORS] = record[ERRORS] + 1
-      count(counters, 'failed', type, 1)
-      measure(series, now, 'failed', 1)
-      measure(series, now, 'run_ms', math.max(0, now - record[STARTED_AT]))
+      tally(live, now, 'failed', type, 1)
+      tally(live, now, 'failed_ms', type, math.max(0, now - record[STARTED_AT]))
       if state == 'retry_wait' then
         record[RUN_AT] = now + delay
         wait_until(retry_wait, id, now + delay, priority)
-        count(counters, 'retried', type, 1)
+        tally(live, now, 'retried', type, 1)
       else
         record[FINISHED_AT] = now
         redis.call('ZADD', dead, now, id)
-        count(counters, 'dead', type, 1)
-        measure(series, now, 'dead', 1)
+        tally(live, now, 'dead', type, 1)
       end
     end
   end

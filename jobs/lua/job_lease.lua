@@ -12,7 +12,9 @@
 -- #include next_due
 -- #include wake_one
 -- #include append_attempt
--- #include measure
+-- #include tally
+-- #include bucket
+-- #include tally_durations
 local clock = KEYS[1] -- string: high-water mark of server time
 local control = KEYS[2] -- hash: paused, paused_until
 local grants = KEYS[3] -- hash: worker -> last token and its ids
@@ -26,7 +28,7 @@ local bodies = KEYS[10] -- hash: id -> body
 local attempts = KEYS[11] -- hash: id -> ended attempts
 local sequence = KEYS[12] -- string: last place given
 local wake = KEYS[13] -- list: wake token
-local series = KEYS[14] -- hash: time series
+local live = KEYS[14] -- prefix: one hash of figures per 10 s
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local worker = ARGV[2] -- worker id
 local token = ARGV[3] -- made by the worker; the fence
@@ -75,24 +77,53 @@ if pause[1] and not (ends_at and now >= ends_at) then
   return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0 }
 end
 
--- Since when an untouched job is ready; nil where its times are no moments. Jobs of one enqueue call have the same times.
-local last_times, last_since
+-- First and last byte of the type in a body: it is the second thing in the header, a text of MessagePack.
+local function type_bounds(body)
+  local code, high, low = byte_at(body, 21, 23)
+  if code == 217 then
+    return 23, 22 + (high or 0)
+  elseif code == 218 then
+    return 24, 23 + (high or 0) * 256 + (low or 0)
+  end
+  return 22, 21 + math.max(0, math.min(31, (code or 0) - 160))
+end
+
+-- Since when an untouched job is ready, nil where its times are no moments. Jobs of one enqueue call begin with the same
+-- bytes, as far as their type goes: they are a group.
+local beginning, group = nil, { length = 16 }
+local groups = {}
 local function due_since(body)
-  local times = part_of(body, 1, 16)
-  if times ~= last_times then
-    local created_at, run_at = unpack_bytes('>dd', times)
+  if part_of(body, 1, group.length) ~= beginning then
+    local created_at, run_at = unpack_bytes('>dd', body)
     local latest = created_at > run_at and created_at or run_at
     -- The rest of a division by 1 is 0 for whole numbers only: not for fractions, infinities and what is no number.
     local is_moment = created_at % 1 == 0 and run_at % 1 == 0 and latest > 0 and latest < END_OF_TIME
-    last_times, last_since = times, is_moment and latest or nil
+    local first, last = type_bounds(body)
+    group = { length = last, type = part_of(body, first, last), since = is_moment and latest or nil, taken = 0 }
+    groups[#groups + 1] = group
+    beginning = part_of(body, 1, last)
   end
-  return last_since
+  return group.since
+end
+
+-- How long jobs have waited: type -> bucket -> how many, and the sum in ms.
+local waits = {}
+local function add_wait(type, since, number)
+  local wait = now > since and now - since or 0
+  local of_type = waits[type]
+  if not of_type then
+    of_type = { ms = 0 }
+    waits[type] = of_type
+  end
+  local at = bucket_memo[wait] or bucket(wait)
+  of_type[at] = (of_type[at] or 0) + number
+  of_type.ms = of_type.ms + wait * number
 end
 
 local grant = { token }
 local reply, records, deadlines, taken = { now, '', 0, '', 0 }, {}, {}, 0
 local corrupt = {}
-local bytes, waited = 0, 0
+local bytes = 0
 local deadline = string.format('%d', now + lease_ms) -- once: turning numbers into text is dear
 local first_lease = pack_record({ 'leased', 1, 0, 0, 1, 0, 0, 0, 0, now, 0, 0, token, worker, 0, '' }) -- its place follows
 
@@ -127,7 +158,11 @@ local function take(id, place, raw, body)
     corrupt[#corrupt + 1] = id
     return
   end
-  waited = waited + (now > since and now - since or 0)
+  if raw then
+    add_wait(group.type, since, 1)
+  else
+    group.taken = group.taken + 1
+  end
   bytes = bytes + #body
   taken = taken + 1
   local at = 2 * taken
@@ -168,8 +203,12 @@ if taken > 0 then
   redis.call('HSET', states, unpack(records))
   redis.call('ZADD', leased, unpack(deadlines))
   redis.call('HSET', grants, worker, cmsgpack.pack(grant))
-  measure(series, now, 'started', taken)
-  measure(series, now, 'wait_ms', waited)
+  for _, alike in ipairs(groups) do
+    if alike.taken > 0 then
+      add_wait(alike.type, alike.since, alike.taken)
+    end
+  end
+  tally_durations(live, now, 'wait', waits)
 end
 for _, id in ipairs(corrupt) do
   local record = read_record(nil, 'dead')

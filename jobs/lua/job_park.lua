@@ -6,14 +6,14 @@
 -- #include read_record
 -- #include pack_record
 -- #include held_record
--- #include count
+-- #include tally
 local clock = KEYS[1] -- string: high-water mark of server time
 local leased = KEYS[2] -- zset: id -> lease deadline
 local cancelled = KEYS[3] -- zset: id -> end
 local states = KEYS[4] -- hash: id -> record
 local parked = KEYS[5] -- hash: type -> parked jobs
 local parked_of = KEYS[6] -- prefix of one zset per parked type
-local counters = KEYS[7] -- hash: totals
+local live = KEYS[7] -- prefix: one hash of figures per 10 s
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local items = 2 -- ARGV[2..]: id, token, type
 
@@ -30,7 +30,7 @@ for i = 1, (#ARGV - 1) / 3 do
     if record[CANCEL] == 1 then
       record[STATE], record[FINISHED_AT] = 'cancelled', now
       redis.call('ZADD', cancelled, now, id)
-      count(counters, 'cancelled', type, 1)
+      tally(live, now, 'cancelled', type, 1)
     else
       record[STATE], record[TOKEN] = 'ready', ''
       redis.call('ZADD', parked_of .. type, record[PLACE], id)

@@ -8,9 +8,8 @@
 -- #include pack_record
 -- #include read_header
 -- #include append_attempt
--- #include count
+-- #include tally
 -- #include hand_back
--- #include measure
 -- #include charge_crash
 -- #include wake_one
 local clock = KEYS[1] -- string: high-water mark of server time
@@ -22,9 +21,8 @@ local cancelled = KEYS[6] -- zset: id -> end
 local states = KEYS[7] -- hash: id -> record
 local bodies = KEYS[8] -- hash: id -> body
 local attempts = KEYS[9] -- hash: id -> ended attempts
-local counters = KEYS[10] -- hash: totals
-local series = KEYS[11] -- hash: time series
-local wake = KEYS[12] -- list: wake token
+local live = KEYS[10] -- prefix: one hash of figures per 10 s
+local wake = KEYS[11] -- list: wake token
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local limit = tonumber(ARGV[3]) -- most jobs to take back
@@ -63,8 +61,7 @@ local keys = {
   states = states,
   bodies = bodies,
   attempts = attempts,
-  counters = counters,
-  series = series,
+  live = live,
 }
 local charged, handed_back, buried = 0, 0, 0
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', leased, '-inf', string.format('%.0f', now), 'LIMIT', 0, limit)) do

@@ -8,7 +8,7 @@
 -- #include read_header
 -- #include held_record
 -- #include append_attempt
--- #include count
+-- #include tally
 -- #include hand_back
 -- #include wake_one
 local clock = KEYS[1] -- string: high-water mark of server time
@@ -18,14 +18,14 @@ local cancelled = KEYS[4] -- zset: id -> end
 local states = KEYS[5] -- hash: id -> record
 local attempts = KEYS[6] -- hash: id -> ended attempts
 local bodies = KEYS[7] -- hash: id -> body
-local counters = KEYS[8] -- hash: totals
+local live = KEYS[8] -- prefix: one hash of figures per 10 s
 local wake = KEYS[9] -- list: wake token
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local charged = ARGV[2] -- '1': the attempt had begun and counts
 local attempts_kept = tonumber(ARGV[3]) -- attempts kept per job
 local items = 4 -- ARGV[4..]: id, token
 
-local keys = { leased = leased, ready = ready, cancelled = cancelled, states = states, bodies = bodies, counters = counters }
+local keys = { leased = leased, ready = ready, cancelled = cancelled, states = states, bodies = bodies, live = live }
 local now = server_now(clock, given_now)
 local reply = {}
 for i = 1, (#ARGV - 3) / 2 do
@@ -36,6 +36,8 @@ for i = 1, (#ARGV - 3) / 2 do
   else
     if charged == '1' then
       append_attempt(attempts, id, record, now, 'released', false, attempts_kept)
+      local header = read_header(redis.call('HGET', bodies, id))
+      tally(live, now, 'released', header and header[2] or '', 1)
     else
       record[ATTEMPT] = record[ATTEMPT] - 1
     end

@@ -9,7 +9,7 @@
 -- #include untouched_state
 -- #include ready_place
 -- #include wake_one
--- #include count
+-- #include tally
 local clock = KEYS[1] -- string: high-water mark of server time
 local bodies = KEYS[2] -- hash: id -> body
 local states = KEYS[3] -- hash: id -> record
@@ -18,7 +18,7 @@ local cancelled = KEYS[5] -- zset: id -> end
 local ready = KEYS[6] -- zset: id -> place
 local progress = KEYS[7] -- hash: id -> progress
 local sequence = KEYS[8] -- string: last place given
-local counters = KEYS[9] -- hash: totals
+local live = KEYS[9] -- prefix: one hash of figures per 10 s
 local wake = KEYS[10] -- list: wake token
 local scheduled = KEYS[11] -- zset: id -> due score
 local given_now = ARGV[1] -- ms, '' = the server's clock
@@ -55,7 +55,7 @@ local function resubmit_one(id)
   redis.call('ZADD', ready, place, id)
   redis.call('HSET', states, id, pack_record(record))
   redis.call('HDEL', progress, id)
-  count(counters, 'resubmitted', header[2], 1)
+  tally(live, now, 'resubmitted', header[2], 1)
   return 'ok'
 end
 

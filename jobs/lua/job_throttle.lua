@@ -7,7 +7,7 @@
 -- #include pack_record
 -- #include read_header
 -- #include held_record
--- #include count
+-- #include tally
 -- #include hand_back
 local clock = KEYS[1] -- string: high-water mark of server time
 local leased = KEYS[2] -- zset: id -> lease deadline
@@ -15,7 +15,7 @@ local cancelled = KEYS[3] -- zset: id -> end
 local throttled = KEYS[4] -- zset: id -> place
 local states = KEYS[5] -- hash: id -> record
 local bodies = KEYS[6] -- hash: id -> body
-local counters = KEYS[7] -- hash: totals
+local live = KEYS[7] -- prefix: one hash of figures per 10 s
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local items = 2 -- ARGV[2..]: id, token
 
@@ -31,7 +31,7 @@ local function order_of(id, record)
   return string.format('%.0f', math.floor(tonumber(record[PLACE]) / PLACES) * PLACES + since)
 end
 
-local keys = { leased = leased, ready = throttled, cancelled = cancelled, states = states, bodies = bodies, counters = counters }
+local keys = { leased = leased, ready = throttled, cancelled = cancelled, states = states, bodies = bodies, live = live }
 local now = server_now(clock, given_now)
 local reply = {}
 for i = 1, (#ARGV - items + 1) / 2 do

@@ -1,24 +1,17 @@
--- Drops what is bound by time or by a worker's life: old series, old voided ids, grants of workers that are gone.
+-- Drops what is bound by time or by a worker's life: old voided ids, grants of workers that are gone.
 -- Reply: how many things were dropped
 -- #include server_now
 local clock = KEYS[1] -- string: high-water mark of server time
-local series = KEYS[2] -- hash: time series
-local voided = KEYS[3] -- zset: id -> when
-local bodies = KEYS[4] -- hash: id -> body
-local grants = KEYS[5] -- hash: worker -> last grant
+local voided = KEYS[2] -- zset: id -> when
+local bodies = KEYS[3] -- hash: id -> body
+local grants = KEYS[4] -- hash: worker -> last grant
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local items = 2 -- ARGV[2..]: ids of workers that are gone
 
 local KEEP_MS = 3600000
 
 local now = server_now(clock, given_now)
-local oldest = math.floor((now - KEEP_MS) / 10000)
 local dropped = 0
-for _, field in ipairs(redis.call('HKEYS', series)) do
-  if (tonumber(string.match(field, '^%d+')) or 0) < oldest then
-    dropped = dropped + redis.call('HDEL', series, field)
-  end
-end
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', voided, '-inf', string.format('%.0f', now - KEEP_MS), 'LIMIT', 0, 1000)) do
   redis.call('ZREM', voided, id)
   if redis.call('HGET', bodies, id) == '' then

@@ -31,8 +31,10 @@ class PartitionKeys:
         "expiring",
         "grants",
         "leased",
+        "live",
         "log_of",
         "logs",
+        "minutes",
         "parked",
         "parked_of",
         "progress",
@@ -40,8 +42,8 @@ class PartitionKeys:
         "results",
         "retry_wait",
         "scheduled",
+        "seconds",
         "sequence",
-        "series",
         "skipped",
         "states",
         "succeeded",
@@ -89,11 +91,16 @@ class PartitionKeys:
         # Grants: hash worker → its last lease call's token and ids, so that a repeated call finds them.
         self.grants = prefix + "grants"
         # Control: hash pause_version, paused_until, paused_types (told by jobs.store.pauses), recovered_at, hold_until,
-        # clock_alarm.
+        # clock_alarm, folded_until, run_ms.
         self.control = prefix + "control"
-        # Counters: hash "<counter>:<type>" → total since ever. Series: hash "<10 s bucket>:<counter>". Bound: an hour.
+        # Figures (jobs.core.figures). Live: one hash "<figure>:<type>" → number for each 10 s, named by its number since
+        # the epoch; every script adds to the present one. Bound: figures_fold.lua carries those that are over into
+        # counters (the same fields, totals since ever; at most 20,000) and into two streams whose entries hold a packed
+        # map for all types and one for each: seconds (10 s each, kept a day) and minutes (5 min each, kept 30 days).
+        self.live = prefix + "live:"
         self.counters = prefix + "counters"
-        self.series = prefix + "series"
+        self.seconds = prefix + "seconds"
+        self.minutes = prefix + "minutes"
         # Sequence: the last place given in the ready line. Clock: high-water mark of server time, ms.
         self.sequence = prefix + "sequence"
         self.clock = prefix + "clock"
@@ -178,8 +185,8 @@ class SettingKeys:
 
 _PARTITION_KEY = re.compile(
     r"^:\{[A-Za-z0-9][A-Za-z0-9_.-]*\.\d+\.\d+\}:("
-    r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|leased|log:.*|logs|parked"
-    r"|parked:.*|progress|ready|results|retry_wait|scheduled|sequence|series|skipped|states|succeeded|throttled|voided|wake)$",
+    r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|leased|live:\d*|log:.*|logs|minutes|parked"
+    r"|parked:.*|progress|ready|results|retry_wait|scheduled|seconds|sequence|skipped|states|succeeded|throttled|voided|wake)$",
     re.DOTALL,
 )
 _SHARED_KEY = re.compile(

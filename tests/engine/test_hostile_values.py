@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jobs.core.figures import COUNTED
 from jobs.core.states import JobState
 from jobs.engine import JobFilter
 from jobs.store.connection import Store
@@ -89,7 +90,7 @@ def test_any_word_can_name_a_type_a_tag_or_a_meta_value(steps: Steps, word: str)
     assert (read.type, read.tags, read.meta, read.concurrency_key) == (word, [word], {word: word}, word)
     page = steps.engine.jobs.page(JobFilter(type=word, tag=word, search=word))
     assert [found.id for found in page.items] == [job_id]
-    assert steps.engine.stats.types()[word] == {"enqueued": 1, "failed": 1, "retried": 1, "succeeded": 1}
+    assert steps.engine.stats.types()[word] == {"enqueued": 1, "started": 2, "succeeded": 1, "failed": 1, "retried": 1}
 
 
 @pytest.mark.parametrize("worker", ["", "{w}", "ünï", "w" * 255, "\0", "a:b"])
@@ -304,10 +305,10 @@ def test_figures_that_are_no_numbers_stop_no_job(steps: Steps, outcome: str) -> 
     job_id = steps.enqueue()
     keys = partition_keys(steps.engine.store.namespace, steps.route)
     client: Any = steps.engine.store.client
-    for counter in ("enqueued", "failed", "retried", "dead", "cancelled", "crashed", "succeeded"):
-        client.hset(keys.counters, f"{counter}:t", "many")
-    for counter in ("started", "wait_ms", "run_ms", "failed", "dead", "crashed", "succeeded"):
-        client.hset(keys.series, f"{steps.now_ms() // 10_000}:{counter}", "many")
+    window = f"{keys.live}{steps.now_ms() // 10_000}"
+    for figure in (*COUNTED, "wait_ms", "run_ms", "failed_ms", "wait0", "run0"):
+        client.hset(keys.counters, f"{figure}:t", "many")
+        client.hset(window, f"{figure}:t", "many")
 
     job = steps.lease()
     match outcome:
@@ -322,3 +323,4 @@ def test_figures_that_are_no_numbers_stop_no_job(steps: Steps, outcome: str) -> 
 
     assert steps.state(job_id) == ("ready" if outcome == "crashed" else outcome)
     assert steps.state(steps.enqueue()) == "ready"
+    assert steps.engine.stats.types() == {}

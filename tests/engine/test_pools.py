@@ -9,7 +9,7 @@ import pytest
 
 from jobs.conf import get_settings
 from jobs.core.job import moment
-from jobs.engine import Engine, PoolNotFound, WorkerInfo
+from jobs.engine import Completion, Engine, PoolNotFound, WorkerInfo
 from jobs.exceptions import OptionInvalid
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps
@@ -80,18 +80,88 @@ def test_the_oldest_waiting_job_tells_how_long_the_line_is(steps: Steps, clock: 
     assert steps.engine.pools.get("default").oldest_ready_age_seconds == 2.5
 
 
-def test_throughput_is_that_of_the_last_half_minute_and_predicts_the_wait(steps: Steps, clock: ManualClock) -> None:
-    steps.enqueue_many(60)
-    for job in steps.ask(30).jobs:
+def test_throughput_is_that_of_the_last_half_minute(steps: Steps, clock: ManualClock) -> None:
+    steps.enqueue_many(30)
+    for job in steps.lease_all():
         steps.complete(job)
 
-    pool = steps.engine.pools.get("default")
-    assert pool.throughput_per_second == 1.0
-    assert pool.predicted_wait_seconds == 30.0
-
+    assert steps.engine.pools.get("default").throughput_per_second == 1.0
     clock.advance(60)
-    pool = steps.engine.pools.get("default")
-    assert (pool.throughput_per_second, pool.predicted_wait_seconds) == (0.0, None)
+    assert steps.engine.pools.get("default").throughput_per_second == 0.0
+
+
+def serve(engine: Engine, slots: int, pool: str = "default") -> None:
+    """A live worker with so many slots."""
+    common: dict[str, Any] = {"host": "h", "hostname": "h", "pid": 1, "started_at_ms": 1, "state": "consuming"}
+    engine.workers.beat([WorkerInfo(id="h.1", pools={pool: slots}, **common)], ttl_ms=600_000)
+
+
+def run_for(steps: Steps, clock: ManualClock, seconds: float, jobs: int = 4) -> None:
+    """As many jobs, all of which run as long."""
+    steps.enqueue_many(jobs)
+    leased = [(job, steps.now_ms()) for job in steps.lease_all()]
+    clock.advance(seconds)
+    done = [Completion(job.id, job.token, job.type, began) for job, began in leased]
+    steps.engine.leases.complete(steps.route, done)
+
+
+class TestPredictedWait:
+    """See tests/core/test_prediction.py for the rule; here it is what the rule is told."""
+
+    def test_it_is_what_the_slots_need_for_the_jobs_that_wait(self, steps: Steps, clock: ManualClock) -> None:
+        serve(steps.engine, 10)
+        run_for(steps, clock, 0.5)
+        steps.enqueue_many(100)
+
+        pool = steps.engine.pools.get("default")
+
+        assert (pool.run_seconds, pool.predicted_wait_seconds, pool.load) == (0.5, 5.0, 10.0)
+
+    def test_what_was_measured_once_is_remembered(self, steps: Steps, clock: ManualClock) -> None:
+        serve(steps.engine, 10)
+        run_for(steps, clock, 0.5)
+        clock.advance(300)
+        steps.engine.upkeep.fold_figures(steps.route)
+        steps.enqueue_many(100)
+
+        assert steps.engine.pools.get("default").predicted_wait_seconds == 5.0
+
+    def test_a_cap_counts_as_fewer_slots(self, steps: Steps, clock: ManualClock) -> None:
+        serve(steps.engine, 10)
+        run_for(steps, clock, 0.5, jobs=2)
+        steps.engine.pools.configure("default", max_running=2)
+        steps.enqueue_many(100)
+
+        assert steps.engine.pools.get("default").predicted_wait_seconds == 25.0
+
+    def test_it_is_never_zero_while_jobs_wait_and_zero_when_none_does(self, steps: Steps, clock: ManualClock) -> None:
+        """AC-137: a queue of 100 and no samples."""
+        steps.engine.topology.ensure("default")
+        assert steps.engine.pools.get("default").predicted_wait_seconds == 0.0
+        steps.enqueue_many(100)
+        assert (steps.engine.pools.get("default").predicted_wait_seconds or 0) > 0
+
+        clock.advance(90)
+        assert steps.engine.pools.get("default").predicted_wait_seconds == 90.0
+
+    def test_a_pause_with_an_end_comes_before_it_and_one_without_leaves_it_unknown(
+        self, steps: Steps, clock: ManualClock
+    ) -> None:
+        serve(steps.engine, 10)
+        run_for(steps, clock, 0.5)
+        steps.enqueue_many(100)
+
+        steps.engine.pools.pause("default", by="ana", until=moment(clock.now_ms()) + timedelta(seconds=60))
+        assert steps.engine.pools.get("default").predicted_wait_seconds == 65.0
+
+        steps.engine.pools.pause("default", by="ana")
+        assert steps.engine.pools.get("default").predicted_wait_seconds is None
+
+    def test_parked_jobs_wait_for_something_else(self, steps: Steps) -> None:
+        steps.enqueue()
+        steps.park(steps.lease())
+
+        assert steps.engine.pools.get("default").predicted_wait_seconds is None
 
 
 def test_slots_are_what_an_operator_set_or_else_declared(engine: Engine, store: Any) -> None:

@@ -27,6 +27,7 @@ def test_totals_are_kept_for_each_type_with_each_transition(steps: Steps) -> Non
     assert steps.engine.stats.types() == {
         "mail": {
             "enqueued": 5,
+            "started": 5,
             "succeeded": 1,
             "failed": 2,
             "retried": 1,

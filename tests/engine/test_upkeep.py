@@ -45,8 +45,8 @@ def test_an_ended_job_is_kept_for_its_retention_and_then_forgotten_whole(
     assert steps.engine.leases.prune(steps.route) == 1
     assert steps.engine.jobs.find(job_id) is None
     assert claims(steps.engine, "ids") == {}
-    kept = {key.rpartition(":")[2] for key in everything(steps.engine.store)}
-    assert kept <= {"topology", "sequence", "counters", "series", "control", "wake", "grants"}
+    kept = {key.rpartition(":")[2] for key in everything(steps.engine.store) if ":live:" not in key}
+    assert kept <= {"topology", "sequence", "counters", "seconds", "minutes", "control", "wake", "grants"}
 
 
 def test_a_dead_job_is_kept_until_somebody_decides(steps: Steps, clock: ManualClock) -> None:
@@ -168,14 +168,3 @@ def test_what_a_worker_left_behind_goes_with_it(engine: Engine, steps: Steps, cl
     clock.advance(60)
     engine.upkeep.prune_partition(steps.route)
     assert engine.leases.grant_holders(steps.route) == []
-
-
-def test_the_series_is_kept_for_an_hour(steps: Steps, clock: ManualClock) -> None:
-    steps.enqueue()
-    steps.complete(steps.lease())
-    assert len(steps.engine.stats.series()) == 1
-
-    clock.advance(3_611)
-    steps.engine.upkeep.prune_partition(steps.route)
-
-    assert steps.engine.stats.series() == []

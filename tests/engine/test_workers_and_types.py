@@ -201,6 +201,7 @@ def test_totals_are_kept_by_type(steps: Steps, clock: ManualClock) -> None:
     assert steps.engine.stats.types() == {
         "t": {
             "enqueued": 6,
+            "started": 6,
             "succeeded": 1,
             "failed": 2,
             "retried": 1,

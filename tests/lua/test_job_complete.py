@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from jobs.core.histogram import bucket_of
 from jobs.exceptions import SchedulerError
 from jobs.store import codec
 from tests.support.partition import NOW, Partition, body, held, record
 
-BUCKET = NOW // 10_000
 STARTED = NOW - 400
 
 
@@ -47,8 +47,7 @@ def test_attempts_that_succeeded_end_their_jobs(partition: Partition) -> None:
         "succeeded": {"a": NOW, "b": NOW},
         "results": {"a": '{"n":1}'},
         "expiring": {"b": NOW + 60_000},
-        "counters": {"succeeded:t": 2},
-        "series": {f"{BUCKET}:succeeded": 2, f"{BUCKET}:run_ms": 800},
+        "counters": {f"run{bucket_of(400)}:t": 2, "run_ms:t": 800},
     }
 
 
@@ -89,12 +88,12 @@ def test_the_same_call_again_answers_the_same_and_changes_nothing(partition: Par
         pytest.param(record("succeeded", token="another"), id="succeeded under another token"),
     ],
 )
-def test_a_stale_completion_changes_nothing(partition: Partition, stored: object) -> None:
+def test_a_stale_completion_changes_nothing_and_is_counted(partition: Partition, stored: object) -> None:
     before: dict[str, Any] = {"states": {"a": stored}} if stored is not None else {}
     partition.put(before)
 
     assert call(partition, item("a", result=b"1", ttl=5)) == [1, "lost"]
-    assert partition.state() == {**before, "clock": NOW}
+    assert partition.state() == {**before, "clock": NOW, "counters": {"stale:t": 1}}
 
 
 def test_a_stale_one_among_others_does_not_hold_them_up(partition: Partition) -> None:
@@ -131,7 +130,7 @@ def test_jobs_of_one_lease_end_by_one_group_whatever_became_of_their_neighbours(
     }
     assert after["results"] == {"a": "a", "c": "c", "d": "d", "f": "f"}
     assert after["leased"] == {"b": NOW + 5_000}
-    assert after["counters"] == {"succeeded:t": 4, "cancelled:t": 1}
+    assert after["counters"] == {f"run{bucket_of(400)}:t": 4, "run_ms:t": 1_600, "cancelled:t": 1, "stale:t": 1}
 
 
 def test_a_group_that_claims_more_jobs_than_it_brings_changes_nothing(partition: Partition) -> None:

@@ -96,7 +96,7 @@ def test_an_id_that_is_taken_is_refused_and_the_others_are_created(partition: Pa
         "bodies": {**before["bodies"], "b": FRESH},
         "ready": {"a": place(1), "b": place(2)},
         "wake": ["1"],
-        "counters": {"enqueued:t": 1},
+        "counters": {"enqueued:t": 1, "duplicates:t": 1},
     }
 
 
@@ -119,7 +119,7 @@ def test_a_call_that_was_sent_before_does_not_take_anothers_job_for_its_own(part
     reply = call(partition, "a", payload=b"[2]", check_ids="2")
 
     assert reply == [NOW, NOW, 1, "taken"]
-    assert partition.state() == before
+    assert partition.state() == {**before, "counters": {"enqueued:t": 1, "duplicates:t": 1}}
 
 
 @pytest.mark.parametrize("void_seen", ["", str(NOW - 6)])

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from jobs.core.histogram import bucket_of
 from jobs.store import codec
 from jobs.store.codec import Record
 from tests.support.partition import NOW, Partition, body, due, error, held, packed, place, record
 
-BUCKET = NOW // 10_000
 FIRST = "first"
 """Stands in a reply for the record of a job that was never touched."""
 
@@ -77,7 +77,7 @@ def test_the_first_in_line_are_given_with_all_that_a_worker_needs(partition: Par
         "leased": {"a": NOW + 10_000, "b": NOW + 10_000},
         "states": {"a": leased(), "b": leased(place=place(2))},
         "grants": {"w": ["new", "a", "b"]},
-        "series": {f"{BUCKET}:started": 2, f"{BUCKET}:wait_ms": 10_000},
+        "counters": {f"wait{bucket_of(5_000)}:t": 2, "wait_ms:t": 10_000},
         "wake": ["1"],
     }
 

@@ -8,7 +8,6 @@ import pytest
 
 from tests.support.partition import NOW, Partition, body, error, held, place, record
 
-BUCKET = NOW // 10_000
 LOST = error("WorkerLost", "The lease ran out: the worker died or was cut off.")
 
 
@@ -48,7 +47,6 @@ def test_a_job_that_had_started_is_charged_a_crash(partition: Partition) -> None
         "ready": {"a": place(1)},
         "attempts": {"a": [(1, "w", NOW - 900, NOW, "crashed", LOST)]},
         "counters": {"crashed:t": 1},
-        "series": {f"{BUCKET}:crashed": 1},
         "control": {"recovered_at": str(NOW)},
         "wake": ["1"],
     }

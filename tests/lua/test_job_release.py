@@ -40,6 +40,7 @@ def test_an_attempt_that_had_begun_counts_when_it_is_charged(partition: Partitio
         "states": {"a": held(state="ready", token="", attempt=2)},
         "ready": {"a": place(1)},
         "attempts": {"a": [(2, "w", NOW - 9, NOW, "released", False)]},
+        "counters": {"released:": 1},
         "wake": ["1"],
     }
 

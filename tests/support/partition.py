@@ -26,6 +26,7 @@ ROUTE = Route("default", 1, 0)
 
 STRINGS = ("clock", "sequence")
 LISTS = ("wake",)
+STREAMS = ("seconds", "minutes")
 LINES = (
     "scheduled",
     "retry_wait",
@@ -40,9 +41,20 @@ LINES = (
     "throttled",
     "voided",
 )
-HASHES = ("bodies", "states", "attempts", "results", "progress", "logs", "parked", "grants", "control", "counters", "series")
+HASHES = (
+    "bodies",
+    "states",
+    "attempts",
+    "results",
+    "progress",
+    "logs",
+    "parked",
+    "grants",
+    "control",
+    "counters",
+)
 PACKED = ("grants", "logs")
-NUMBERED = ("parked", "counters", "series")
+NUMBERED = ("parked", "counters")
 
 
 def body(
@@ -120,7 +132,16 @@ class Partition:
 
     def state(self) -> State:
         """All that is stored."""
-        names = (*STRINGS, *LISTS, *LINES, *HASHES, *self._named("parked_of"), *self._named("log_of"))
+        names = (
+            *STRINGS,
+            *LISTS,
+            *STREAMS,
+            *LINES,
+            *HASHES,
+            *self._named("parked_of"),
+            *self._named("live"),
+            *self._named("log_of"),
+        )
         pipeline: Any = self.store.client.pipeline(transaction=False)
         for name in names:
             key = self._key(name)
@@ -128,12 +149,14 @@ class Partition:
                 pipeline.get(key)
             elif name in LISTS or name.startswith("log_of:"):
                 pipeline.lrange(key, 0, -1)
-            elif name in HASHES:
+            elif name in STREAMS:
+                pipeline.xrange(key)
+            elif name in HASHES or name.startswith("live:"):
                 pipeline.hgetall(key)
             else:
                 pipeline.zrange(key, 0, -1, withscores=True)
         contents = zip(names, pipeline.execute(), strict=True)
-        return {name: _content(name, content) for name, content in contents if content}
+        return _with_one_counters({name: _content(name, content) for name, content in contents if content})
 
     def _key(self, name: str) -> str:
         prefix, colon, rest = name.partition(":")
@@ -145,6 +168,15 @@ class Partition:
         pattern = prefix.translate({ord("{"): "?", ord("}"): "?"}) + "*"
         keys: Any = self.store.client.scan_iter(match=pattern)
         return (f"{attribute}:" + key.decode().removeprefix(prefix) for key in keys)
+
+
+def _with_one_counters(found: State) -> State:
+    """The figures of all live windows, and the totals, as one: what was counted, whenever it was."""
+    totals: dict[str, int] = {}
+    for name in [name for name in found if name == "counters" or name.startswith("live:")]:
+        for figure, number in found.pop(name).items():
+            totals[figure] = totals.get(figure, 0) + number
+    return {**found, "counters": totals} if totals else found
 
 
 def _stored(name: str, value: Any) -> Any:
@@ -162,9 +194,15 @@ def _content(name: str, content: Any) -> Any:
         return int(content)
     if name in LISTS or name.startswith("log_of:"):
         return _as_text(content)
-    if name in HASHES:
+    if name in STREAMS:
+        return {int(at.partition(b"-")[0]): _maps(entry) for at, entry in content}
+    if name in HASHES or name.startswith("live:"):
         return {_as_text(field): _shown(name, value) for field, value in content.items()}
     return {_as_text(member): score for member, score in content}
+
+
+def _maps(entry: dict[bytes, bytes]) -> dict[str, Any]:
+    return {_as_text(field): msgspec.msgpack.decode(packed) for field, packed in entry.items()}
 
 
 def _shown(name: str, raw: bytes) -> Any:
@@ -174,7 +212,7 @@ def _shown(name: str, raw: bytes) -> Any:
         return _or_raw(lambda: msgspec.msgpack.decode(raw), raw)
     if name == "attempts":
         return _or_raw(lambda: [tuple(entry) for entry in msgspec.msgpack.decode(b"\xdc\x00" + raw[:1] + raw[1:])], raw)
-    if name in NUMBERED:
+    if name in NUMBERED or name.startswith("live:"):
         return int(raw)
     if name == "bodies":
         return raw
