@@ -338,7 +338,7 @@ def _why_running(job: Job, now: datetime) -> str:
     if job.lease_expires_at and job.lease_expires_at < now:
         return "No sign of life from its worker; it is about to be taken back."
     if job.progress:
-        return progress_words(job.progress)
+        return progress_of(job, now)
     return "Running." if job.started_at else "Handed to a worker, not started yet."
 
 
@@ -362,6 +362,13 @@ def what_happened(job: Job, overall: Overall) -> tuple[str, str]:
     now = overall.now
     starts = "attempt" if job.attempt == 1 else "attempts"
     match job.state:
+def progress_of(job: Job, now: datetime) -> str:
+    """The same of a job; one whose handler has said nothing for long is called stalled."""
+    words = progress_words(job.progress or {})
+    silence = job.silence(now)
+    return f"{words}. Stalled: nothing new for {age(silence.total_seconds())}." if silence else words
+
+
         case JobState.SUCCEEDED:
             took = _span(job.started_at, job.finished_at)
             return f"Succeeded{f' in {took}' if took else ''}.", _tries(job)

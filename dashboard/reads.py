@@ -18,7 +18,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from jobs import api
-from jobs.api import ErrorGroup, JobFilter, Page, Worker
+from jobs.api import ErrorGroup, JobFilter, LogPage, Page, Worker
 from jobs.core.job import Job
 from jobs.exceptions import OutcomeUnknown, StoreUnavailable
 
@@ -162,6 +162,12 @@ def job(job_id: str) -> Job:
     """One job with its attempts, or JobNotFound."""
     with _asking():
         return _shown(api.get_job(job_id))
+
+
+def job_log(job: Job) -> LogPage:
+    """What the attempts of a job have logged."""
+    with _asking():
+        return api.job_logs(job)
 
 
 def jobs_by_id(job_ids: Sequence[str]) -> list[Job | None]:

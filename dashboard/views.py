@@ -31,6 +31,8 @@ from jobs.exceptions import JobNotFound, OptionInvalid, SchedulerError
 
 THEMES = ("auto", "light", "dark")
 ID_MAX_BYTES = 200
+LOG_LINES = 200
+"""The newest lines of a job's log that its page shows."""
 
 
 @require_GET
@@ -212,8 +214,19 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
         "changes": timeline.changes(job),
         "attempts": list(reversed(job.attempts)),
         "same_error": timeline.same_error(job),
+        "progress": findings.progress_of(job, overall.now),
+        **_log(job),
         "command": _command(job),
         "fragment_url": job_fragment_url(job.id),
+    }
+
+
+def _log(job: Job) -> dict[str, Any]:
+    page = reads.job_log(job)
+    return {
+        "log": page.lines[-LOG_LINES:],
+        "log_left_out": len(page.lines[:-LOG_LINES]),
+        "log_gone": sorted(page.gone.items()),
     }
 
 

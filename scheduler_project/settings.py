@@ -162,7 +162,12 @@ if DEBUG:  # mails become files
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)-7s %(name)s: %(message)s"}},
+    "formatters": {
+        "line": {
+            "()": "jobs.core.records.JobFormatter",
+            "format": "%(asctime)s %(levelname)-7s %(name)s: %(job)s%(message)s",
+        }
+    },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {

@@ -37,7 +37,6 @@ register.filter("job_url", links.job_url)
 register.filter("error_line", findings.error_line)
 register.filter("attempt_error", timeline.attempt_error)
 register.filter("outcome_state", timeline.outcome_state)
-register.filter("progress_words", findings.progress_words)
 
 
 @register.filter

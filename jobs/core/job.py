@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -116,6 +116,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None = None
 
 
+SHORTEST_PATIENCE, LONGEST_PATIENCE = 10.0, 60.0
+"""Seconds without a word of progress after which a running job is called stalled: never sooner, never later."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job as read from the store at one moment."""
 
@@ -155,6 +159,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     cancel_requested: bool
     parked: bool = False  # ready, but no worker that is allowed to run it knows its type
     max_crashes: int = 3
+    progress_at: datetime | None = None  # when ``progress`` was told
     concurrency_key: str | None = None
     rate_key: str | None = None
     throttled: bool = False  # ready, but a limit of its type holds it back
@@ -167,6 +172,21 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     def is_running(self) -> bool:
         """Leased and started: what people call running."""
         return self.state == JobState.LEASED and self.started_at is not None
+
+    def silence(self, now: datetime) -> timedelta | None:
+        """How long the running attempt has told no progress, once that is long enough to call it stalled; else None.
+
+        Half its time limit, but from 10 to 60 seconds: a minute where there is no limit. A handler that tells none, or
+        has told that all is done, is never called so.
+        """
+        if not self.is_running or not self.progress or self.progress_at is None:
+            return None
+        current, total = self.progress["current"], self.progress["total"]
+        if self.progress_at < (self.started_at or self.created_at) or (total is not None and current >= total):
+            return None
+        patience = min(max((self.timeout or LONGEST_PATIENCE * 2) / 2, SHORTEST_PATIENCE), LONGEST_PATIENCE)
+        silence = now - self.progress_at
+        return silence if silence >= timedelta(seconds=patience) else None
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON of a job (CONTRACT section 5): the same on command line, HTTP and pages."""

@@ -43,6 +43,11 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
         fields = (f"{name}={value}" for name, value in self.fields.items() if name != TRACEBACK)
         return " ".join((self.message, *fields))
 
+    @property
+    def traceback(self) -> str:
+        """Of the exception that the line is about; empty where there is none."""
+        return str(self.fields.get(TRACEBACK, ""))
+
     def as_dict(self) -> dict[str, Any]:
         """As it stands in JSON."""
         return {name: getattr(self, name) for name in self.__struct_fields__} | {"at": iso(self.at)}

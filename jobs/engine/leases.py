@@ -17,6 +17,7 @@ from jobs.core.clock import Clock
 from jobs.core.job import LeasedJob, Route
 from jobs.engine.batches import BATCH, batches
 from jobs.engine.holders import forget_id
+from jobs.exceptions import LeaseLost
 from jobs.store import codec
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
@@ -251,8 +252,20 @@ class Leases:
 
     def progress(self, lease: LeasedJob, current: float, total: float | None = None, message: str = "") -> None:
         """Stores how far the job is. LeaseLost where it is not ours any more."""
-        packed = codec.encode_progress(current, total, message[:500])
-        self._run("job_progress", lease.route, id=lease.id, token=lease.token, packed=packed)
+        if self.progress_many(lease.route, [(lease, current, total, message)]):
+            raise LeaseLost(f"The lease of job {lease.id} ended or is held by another worker.")
+
+    def progress_many(self, route: Route, told: Iterable[tuple[LeasedJob, float, float | None, str]]) -> list[Lease]:
+        """Stores how far the jobs of a partition are; those leases that are not ours any more."""
+        lost: list[Lease] = []
+        for batch in batches(told):
+            items: list[Any] = []
+            for lease, current, total, message in batch:
+                items += (lease.id, lease.token, codec.encode_progress(current, total, message[:500]))
+            answers = self._answers("job_progress", route, items)
+            leases = [(lease.id, lease.token) for lease, *_ in batch]
+            lost += [lease for lease, answer in zip(leases, answers, strict=True) if answer == "lost"]
+        return lost
 
     def wait_for_work(self, routes: Sequence[Route], timeout: float) -> Route | None:
         """Blocks until one of the partitions may have work, at most ``timeout`` seconds; which one woke us."""

@@ -1,17 +1,24 @@
--- Stores how far a running job is.
+-- Stores how far running jobs are.
 -- State: leased -> leased
--- Errors: LEASE_LOST
+-- Reply: for each job "ok" or "lost"
 -- #include record_fields
+-- #include server_now
 -- #include read_record
 -- #include held_record
-local states = KEYS[1] -- hash: id -> record
-local progress = KEYS[2] -- hash: id -> progress
-local id = ARGV[1] -- job id
-local token = ARGV[2] -- the lease's token
-local packed = ARGV[3] -- MessagePack: current, total, message
+local clock = KEYS[1] -- string: high-water mark of server time
+local states = KEYS[2] -- hash: id -> record
+local progress = KEYS[3] -- hash: id -> time, progress
+local given_now = ARGV[1] -- ms, '' = the server's clock
+local items = 2 -- ARGV[2..]: id, token, MessagePack of current, total, message
 
-if not held_record(redis.call('HGET', states, id), token) then
-  return redis.error_reply('LEASE_LOST ' .. 'the lease ended or is held by another worker')
+local now = struct.pack('>I8', server_now(clock, given_now))
+local reply = {}
+for i = items, #ARGV, 3 do
+  local id = ARGV[i]
+  local is_held = held_record(redis.call('HGET', states, id), ARGV[i + 1])
+  if is_held then
+    redis.call('HSET', progress, id, now .. ARGV[i + 2])
+  end
+  reply[#reply + 1] = is_held and 'ok' or 'lost'
 end
-redis.call('HSET', progress, id, packed)
-return 'ok'
+return reply

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.utils import timezone
+
 from jobs import api
 from jobs.api import ErrorGroup, LogPage, Page, Pool, Worker
 from jobs.core.job import Attempt, Job, iso, moment
-from jobs.core.job_log import TRACEBACK
 from jobs.core.states import JobState
+from jobs.management.durations import spoken
 from jobs.management.output import Column, Output
 
 
@@ -57,7 +59,9 @@ def _progress(job: Job) -> str | None:
     if not job.progress:
         return None
     current, total, message = (job.progress.get(key) for key in ("current", "total", "message"))
-    return " ".join(part for part in (f"{current}" + (f" of {total}" if total else ""), message) if part)
+    words = " ".join(part for part in (f"{current}" + (f" of {total}" if total else ""), message) if part)
+    silence = job.silence(timezone.now())
+    return f"{words} (stalled: nothing new for {spoken(silence)})" if silence else words
 
 
 JOBS: tuple[Column[Job], ...] = (
@@ -211,8 +215,8 @@ def show_logs(output: Output, page: LogPage) -> None:
         output.line(f"attempt {attempt}: the first {gone:,} lines made room for newer ones")
     for line in page.lines:
         output.line(f"{iso(line.at)}  {line.attempt}  {line.level:<7}  {line.text}")
-        if TRACEBACK in line.fields:
-            output.text(str(line.fields[TRACEBACK]))
+        if line.traceback:
+            output.text(line.traceback)
     if not page.lines:
         output.line("Nothing was logged through ctx.log.")
 

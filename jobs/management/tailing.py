@@ -71,7 +71,7 @@ class _View:
         """The job, and whether this is the last look. JobNotFound."""
         job = api.get_job(self._id)
         # Only now: of a job that has ended no line is missed.
-        self._lines = api.job_logs(self._id, after=self._cursor).lines
+        self._lines = api.job_logs(job, after=self._cursor).lines
         return job, job.is_terminal
 
     def news(self, job: Job) -> Iterator[Callable[[Output], None]]:

@@ -348,6 +348,7 @@ def decode_job(route: Route, job_id: str, raw: RawJob) -> Job | None:
         error=error,
         attempts=attempts,
         unique_key=unique[0] if unique else None,
+        progress_at=_progress_at(raw.progress),
         schedule=extras.get("schedule"),
         fire_time=_moment_or_none(extras.get("fire_time_ms")),
         workflow_run=extras.get("workflow_run"),
@@ -448,7 +449,8 @@ def ready_since(raw_record: bytes | None, raw_body: bytes | None) -> int:
 
 
 def encode_progress(current: float, total: float | None, message: str) -> bytes:
-    return _pack((current, total, message))
+    text = message.encode("utf-8", "backslashreplace").decode()  # lone surrogates, which no UTF-8 can carry
+    return _pack((current, total, text))
 
 
 def _decode_progress(raw: bytes | None, *, is_done: bool) -> dict[str, Any] | None:
@@ -469,3 +471,7 @@ def _json_or_none(raw: bytes | None) -> Any:
         return _from_json(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
+def _progress_at(raw: bytes | None) -> datetime | None:
+    return _moment_or_none(int.from_bytes(raw[:8], "big")) if raw else None
+
+

@@ -6,16 +6,20 @@ from typing import Any
 
 import pytest
 
-from jobs.exceptions import LeaseLost
 from tests.support.partition import NOW, Partition, held, record
 
 
 def test_the_holder_says_how_far_it_is(partition: Partition) -> None:
-    before = {"states": {"a": held()}, "leased": {"a": NOW}}
-    partition.put({**before, "progress": {"a": "old", "b": "other"}})
+    before = {"states": {"a": held(), "b": held()}, "leased": {"a": NOW, "b": NOW}}
+    partition.put({**before, "progress": {"a": "old", "c": "other"}})
 
-    assert partition.run("job_progress", id="a", token="token", packed="new") == "ok"
-    assert partition.state() == {**before, "progress": {"a": "new", "b": "other"}}
+    assert partition.run("job_progress", "a", "token", "new", "b", "token", "first") == ["ok", "ok"]
+    told = NOW.to_bytes(8, "big")
+    assert partition.store.client.hgetall(partition.keys.progress) == {
+        b"a": told + b"new",
+        b"b": told + b"first",
+        b"c": b"other",
+    }
 
 
 @pytest.mark.parametrize(
@@ -31,7 +35,5 @@ def test_nobody_else_may(partition: Partition, stored: object) -> None:
     before: dict[str, Any] = {"states": {"a": stored}} if stored is not None else {}
     partition.put(before)
 
-    with pytest.raises(LeaseLost):
-        partition.run("job_progress", id="a", token="token", packed="new")
-
-    assert partition.state() == before
+    assert partition.run("job_progress", "a", "token", "new") == ["lost"]
+    assert partition.state() == before | {"clock": NOW}

@@ -121,7 +121,7 @@ class Command(VerbCommand):
             found[id] = api.get_job(id)
             document = job_dict(found[id], reveal=reveal)
             if logs:
-                pages[id] = api.job_logs(id)
+                pages[id] = api.job_logs(found[id])
                 document["logs"] = pages[id].as_dict()
             return document
 

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jobs.conf import Settings, get_settings
+from jobs.core.records import log_to_stderr, name_jobs_in_records
 from jobs.engine import Engine, get_engine
 from jobs.exceptions import SchedulerError
 from jobs.management.arguments import Parser
 from jobs.management.base import SchedulerCommand
 from jobs.management.durations import seconds
 from jobs.management.errors import CommandFailed
+from jobs.runtime.hook import Hook
 from jobs.runtime.service import Service
 from jobs.services.pauses import PauseKeeper
 from jobs.services.promoter import Promoter
 from jobs.services.pruner import Pruner
+from jobs.services.queue_watch import QueueWatch
 from jobs.services.reconciler import Reconciler
 from jobs.services.recoverer import Recoverer
+from jobs.services.undertaker import Undertaker
 from jobs.store import embedded
 from jobs.store.topology import checked_pool
 from jobs.worker.options import WorkerOptions
@@ -70,7 +73,9 @@ class Command(SchedulerCommand):
 
     def handle(self, *_args: Any, **options: Any) -> None:
         # Not the handle of other commands: a host has no deadline for its talks with the store.
-        _log_to_stderr(options["verbosity"])
+        if options["verbosity"] > 0:
+            log_to_stderr()
+        name_jobs_in_records()
         try:
             supervisor = _supervisor(_worker_options(options, get_settings()))
             exit_code = supervisor.run()
@@ -96,7 +101,17 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
         Recoverer(engine, options.lease_seconds),
         Pruner(engine),
         Reconciler(engine),
+        *_hooks(engine),
     ]
+
+
+def _hooks(engine: Engine) -> Iterator[Service]:
+    """What the project wants to be called for, where it does."""
+    settings = engine.settings
+    if settings.on_dead:
+        yield Undertaker(engine, Hook(settings.on_dead))
+    if settings.on_long_queue:
+        yield QueueWatch(engine, Hook(settings.on_long_queue), settings.long_queue_seconds)
 
 
 def _worker_options(options: dict[str, Any], settings: Settings) -> WorkerOptions:
@@ -141,13 +156,3 @@ def _lease(text: str) -> float:
     if length < SHORTEST_LEASE:
         raise ArgumentTypeError(f"must be at least {SHORTEST_LEASE:g} seconds, not {text}")
     return length
-
-
-def _log_to_stderr(verbosity: int) -> None:
-    """A project without logging of its own still hears what happens to its workers."""
-    logger = logging.getLogger("jobs")
-    if not logger.hasHandlers() and verbosity > 0:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(message)s"))
-        logger.addHandler(handler)
-        logger.setLevel(logging.INFO)

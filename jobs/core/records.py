@@ -1,0 +1,72 @@
+"""Which job a log record came from: what a handler, or anything that it calls, writes into the process's log."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+
+from jobs.core.context import Context, current_context
+
+LINE = "%(asctime)s %(process)d %(levelname)s %(job)s%(message)s"
+"""Of a worker whose project has no logging of its own."""
+
+
+class JobOfRecord(logging.Filter):
+    """Gives each record ``job_id``, ``job_type`` and ``attempt`` (empty outside of jobs), for formats to name.
+
+    Workers put it on every handler that the project has configured.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        context = _context()
+        facts = (context.id, context.type, context.attempt) if context else ("", "", "")
+        for name, fact in zip(("job_id", "job_type", "attempt"), facts, strict=True):
+            if name not in record.__dict__:  # the project may have given it another meaning
+                setattr(record, name, fact)
+        return True
+
+
+class JobFormatter(logging.Formatter):
+    """A formatter whose format may hold ``%(job)s``: ``[email.send ID #1]`` and a space in a job, nothing elsewhere."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        JobOfRecord().filter(record)
+        facts = record.__dict__
+        record.job = f"[{facts['job_type']} {facts['job_id']} #{facts['attempt']}] " if facts["job_id"] else ""
+        return super().format(record)
+
+
+class WorthAPlace(logging.Filter):
+    """The scheduler's own records, what jobs write, and warnings of anybody. (Django's have handlers of their own.)"""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.partition(".")[0] == "django":
+            return False
+        return record.levelno >= logging.WARNING or record.name.startswith("jobs.") or _context() is not None
+
+
+def name_jobs_in_records() -> None:
+    """From now on the handlers that there are give each record its job."""
+    for reference in list(logging._handlerList):
+        handler = reference() if isinstance(reference, weakref.ref) else None
+        if handler is not None and not any(isinstance(known, JobOfRecord) for known in handler.filters):
+            handler.addFilter(JobOfRecord())
+
+
+def log_to_stderr() -> None:
+    """For a project without logging of its own: its people still hear what happens to their workers and jobs."""
+    root = logging.getLogger()
+    if root.hasHandlers() or logging.getLogger("jobs").hasHandlers():
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(JobFormatter(LINE))
+    handler.addFilter(WorthAPlace())
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+
+
+def _context() -> Context | None:
+    try:
+        return current_context()
+    except LookupError:
+        return None
