@@ -30,7 +30,9 @@ class Settings:
     lease_seconds: float = 10.0
     """How long a worker holds a job without renewing. It renews at a third of it, and each second at the latest."""
     hard_timeout_grace: float = 5.0
-    """Seconds between a job's time-out and the moment its worker gives it up for good."""
+    """Seconds between the exception that tells a handler to stop and the end of its process, if it goes on."""
+    cancel_grace: float = 2.0
+    """Seconds that a sync handler has to see that it was cancelled, before an exception is raised in its thread."""
     grace_seconds: float = 25.0
     """How long a stopping worker lets running jobs finish."""
     slots: int = 10
@@ -124,6 +126,7 @@ MEGABYTE = 1_048_576
 RANGES: dict[str, tuple[float, float]] = {
     "lease_seconds": (0.1, DAY),  # renewal every 33 ms: less would be lost to scheduling noise
     "hard_timeout_grace": (0, DAY),
+    "cancel_grace": (0, DAY),
     "grace_seconds": (0, DAY),
     "slots": (1, 1_000),
     "pools": (0, 1_000),  # of each; 0: no worker runs jobs of this pool

@@ -15,6 +15,7 @@ import msgspec
 from jobs.conf import Settings
 from jobs.core.clock import Clock
 from jobs.core.job import LeasedJob, Route
+from jobs.core.states import JobState
 from jobs.engine.batches import BATCH, batches
 from jobs.engine.holders import forget_id
 from jobs.exceptions import LeaseLost
@@ -134,6 +135,25 @@ class Leases:
         """Marks jobs (id, token, server ms) as really started: only such a job is charged for its worker's death."""
         for batch in batches(marks):
             self._run("job_start", route, [value for mark in batch for value in mark])
+
+    def held(self, route: Route, job_id: str, token: str) -> LeasedJob | None:
+        """A job that is leased under this token, as its lease gave it; None where it is not any more."""
+        keys = self._keys(route)
+
+        def send(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            pipeline.hget(keys.states, job_id)
+            pipeline.hget(keys.bodies, job_id)
+            return list(pipeline.execute())
+
+        raw_record, raw_body = self._store.read(send)
+        try:
+            record = codec.decode_record(raw_record or b"")
+            if record.state != JobState.LEASED or record.token != token:
+                return None
+            return codec.LeaseDecoder(route, token, record.leased_at).decode(job_id.encode(), raw_record, raw_body)
+        except ValueError:
+            return None
 
     def renew(self, route: Route, leases: Iterable[Lease], lease_ms: int) -> RenewReply:
         """Gives each lease that is still held another ``lease_ms`` from now."""

@@ -20,6 +20,10 @@ class Mailbox:
     def post(self, action: Callable[[], object]) -> None:
         """Have the owner call it, soon."""
         self._posted.put(action)
+        self.ring()
+
+    def ring(self) -> None:
+        """Have the owner look up from its selector."""
         with suppress(BlockingIOError, OSError):  # full: it is being woken already; closed: nobody waits
             self._writer.send(b"!")
 

@@ -5,9 +5,10 @@ really running. The supervisor writes into the header how far its last successfu
 its own deadlines from it without a message.
 
 Layout, in native 8-byte words: header ``[renewed_at, renewed_batch, cells used, …]`` of 64 bytes, then cells of 256
-bytes ``[batch, started_at_ms, id length, id …]``. A cell whose ``batch`` word is 0 is empty: that word is written last
-when a job starts and first when it ends. A reader that meets two jobs of one batch in the moment of their change may
-mix them; that can only happen with a live writer, where it marks a job that is not there, which the store ignores.
+bytes ``[batch, started_at_ms, times_out_at, id length, id …]``. A cell whose ``batch`` word is 0 is empty: that word is
+written last when a job starts and first when it ends. A reader that meets two jobs of one batch in the moment of their
+change may mix them; that can only happen with a live writer, where it marks a job that is not there, which the store
+ignores.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import mmap
 import os
 import struct
 import tempfile
+from math import inf
 from typing import NamedTuple
 
 MAX_SLOTS = 4096
@@ -25,7 +27,7 @@ _HEADER_BYTES = 64
 _CELL_BYTES = 256
 _CELL_WORDS = _CELL_BYTES // 8
 _TOTAL_BYTES = _HEADER_BYTES + MAX_SLOTS * _CELL_BYTES
-_BODY = struct.Struct("@QH206s")  # started_at_ms, length, id: 8 bytes of a cell are the batch word, ids have ≤ 200
+_BODY = struct.Struct("@QdH200s")  # started_at_ms, times_out_at, length, id: 8 bytes of a cell are the batch word
 _RENEWED_AT, _RENEWED_BATCH, _USED = 0, 1, 2
 
 
@@ -35,6 +37,7 @@ class StartedJob(NamedTuple):
     batch: int
     id: str
     started_at_ms: int  # on the server's clock, as the child reckons it
+    times_out_at: float = inf  # monotonic; inf: never
 
 
 class Cells:
@@ -83,10 +86,10 @@ class Cells:
         batch = self._words[word]
         if not batch:
             return None
-        started_at_ms, length, raw = _BODY.unpack_from(self._memory, word * 8 + 8)
+        started_at_ms, times_out_at, length, raw = _BODY.unpack_from(self._memory, word * 8 + 8)
         if self._words[word] != batch:  # ended, or another job began, while we read
             return None
-        return StartedJob(batch, raw[:length].decode("utf-8", "replace"), started_at_ms)
+        return StartedJob(batch, raw[:length].decode("utf-8", "replace"), started_at_ms, times_out_at)
 
 
 class Cell:
@@ -98,9 +101,9 @@ class Cell:
         self._word = _word_of(index)
         self._body_at = self._word * 8 + 8
 
-    def enter(self, batch: int, job_id: str, started_at_ms: int) -> None:
+    def enter(self, batch: int, job_id: str, started_at_ms: int, times_out_at: float = inf) -> None:
         raw = job_id.encode()
-        _BODY.pack_into(self._memory, self._body_at, started_at_ms, len(raw), raw)
+        _BODY.pack_into(self._memory, self._body_at, started_at_ms, times_out_at, len(raw), raw)
         self._words[self._word] = batch
 
     def leave(self) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from time import time
 from typing import NamedTuple
 
@@ -13,7 +15,7 @@ from jobs.core.job import Route
 from jobs.runtime.process import is_stopped
 from jobs.worker.cells import Cells
 from jobs.worker.link import Link
-from jobs.worker.messages import FromSupervisor, Opened, Report
+from jobs.worker.messages import CancelRequested, FromSupervisor, Opened, Report
 from jobs.worker.nursery import Conception
 
 
@@ -26,10 +28,11 @@ class HeldLease(NamedTuple):
 
 
 class StartedLease(NamedTuple):
-    """A lease whose job has begun. ``started_at_ms``: server clock."""
+    """A lease whose job has begun. ``started_at_ms``: server clock. ``times_out_at``: monotonic; inf: never."""
 
     lease: HeldLease
     started_at_ms: int
+    times_out_at: float = inf
 
 
 class _OpenBatch:
@@ -66,8 +69,10 @@ class ChildHandle:
         self.suspect: Suspect | None = None  # set: it was made for this one job
         self.report = Report({}, 0, 0, None, False)
         self.has_said_bye = False
+        self.is_condemned = False  # a handler in it does not stop: it ends now, whatever else it runs
         self._batches: dict[int, _OpenBatch] = {}
         self._newest_batch = 0
+        self._cancelled_at: dict[HeldLease, float] = {}
         self._lock = threading.Lock()
 
     @property
@@ -97,7 +102,8 @@ class ChildHandle:
 
     def close_batch(self, number: int) -> None:
         with self._lock:
-            self._batches.pop(number, None)
+            if (batch := self._batches.pop(number, None)) is not None and self._cancelled_at:
+                self._forget_cancels(lambda lease: lease.token == batch.token)
 
     def leases(self) -> tuple[int, list[HeldLease]]:
         """All that it holds, and the number of the newest batch among them or before them."""
@@ -110,12 +116,27 @@ class ChildHandle:
             for batch in self._batches.values():
                 if not ids.isdisjoint(batch.ids):
                     batch.ids = [job_id for job_id in batch.ids if job_id not in ids]
+            self._forget_cancels(lambda lease: lease.id in ids)
+
+    def cancel(self, leases: list[HeldLease], moment: float) -> None:
+        """Somebody asked for the end of these jobs, and was heard at this monotonic moment at the latest."""
+        with self._lock:
+            for lease in leases:
+                self._cancelled_at.setdefault(lease, moment)
+        self.send(CancelRequested([(lease.id, lease.token) for lease in leases]))
+
+    def cancelled_at(self, lease: HeldLease) -> float:
+        """When its job was first found to be cancelled, monotonic; inf: it is not."""
+        return self._cancelled_at.get(lease, inf)
 
     def started(self) -> list[StartedLease]:
         """Jobs that run now, or ran when it died."""
         with self._lock:
             return [
-                StartedLease(HeldLease(batch.route, job.id, batch.token), job.started_at_ms)
+                StartedLease(HeldLease(batch.route, job.id, batch.token), job.started_at_ms, job.times_out_at)
                 for job in self.cells.started()
                 if (batch := self._batches.get(job.batch)) is not None
             ]
+
+    def _forget_cancels(self, of: Callable[[HeldLease], bool]) -> None:
+        self._cancelled_at = {lease: moment for lease, moment in self._cancelled_at.items() if not of(lease)}

@@ -9,12 +9,12 @@ import logging
 import selectors
 from collections.abc import Callable
 from functools import partial
-from math import inf
-from time import monotonic
 
+from jobs.conf import Settings
+from jobs.core.wheel import Timer, Wheel
 from jobs.runtime.loop import Backoff
 from jobs.runtime.process import describe_exit, resident_bytes
-from jobs.worker.child_handle import ChildHandle, Suspect
+from jobs.worker.child_handle import ChildHandle, StartedLease, Suspect
 from jobs.worker.leases import CrashSettler
 from jobs.worker.messages import (
     AloneEnded,
@@ -34,14 +34,18 @@ from jobs.worker.messages import (
 )
 from jobs.worker.nursery import Born, Ended, Nursery
 from jobs.worker.options import WorkerOptions
+from jobs.worker.watchdog import LOOK_SECONDS, Watchdog
 
 log = logging.getLogger("jobs.worker")
 
-WATCH_SECONDS = 1.0
+WEIGH_SECONDS = 1.0
 """How often the memory of the children is looked at."""
 
 OVERTIME_SECONDS = 20.0
 """A child that should have ended is killed after as long: its handlers or its store would not let it go."""
+
+LAST_WORDS_SECONDS = 1.0
+"""A child that ends because a handler does not stop may tell so long how its other jobs ended."""
 
 
 class Crew:
@@ -53,6 +57,9 @@ class Crew:
         options: WorkerOptions,
         host_id: str,
         on_change: Callable[[ChildHandle], None],
+        *,
+        timers: Wheel,
+        settings: Settings,
     ) -> None:
         self._nursery = nursery
         self._selector = selector
@@ -63,10 +70,11 @@ class Crew:
         self._children: dict[int, ChildHandle] = {}
         self._numbers = 0
         self._wanted = options.processes
+        self._timers = timers
+        self._watchdog = Watchdog(settings, self._condemn)
         self._start_backoff = Backoff(first=0.5, cap=10.0)
-        self._start_after = 0.0
-        self._watch_at = 0.0
-        self._kill_at = inf
+        self._may_start = True
+        self._end_of_patience: Timer | None = None
         self._farewell: Stop | HandBack | None = None  # said to all, and to those who come later
         self.abandoned = 0
         self.start_trouble: str | None = None
@@ -74,30 +82,21 @@ class Crew:
 
     # what is asked of it
 
+    def start(self) -> None:
+        """Once the wheel turns."""
+        self._watch()
+        if (limit := self._options.max_rss_bytes) is not None:
+            self._weigh(limit)
+        self.keep_full()
+
     def keep_full(self) -> None:
         """Asks for what is missing. Called again and again: after each event, and at least every second."""
-        serving = sum(not child.is_leaving and not child.is_alone for child in self.children)
-        if monotonic() >= self._start_after:
+        if self._may_start:
+            serving = sum(
+                (not child.is_leaving or child.is_condemned) and not child.is_alone for child in self.children
+            )
             for _ in range(self._wanted - serving):
                 self._conceive().send(Serve())
-
-    def watch(self) -> None:
-        """Retires children that have grown too large, and kills those that overstay."""
-        now = monotonic()
-        if now >= self._kill_at:
-            for child in self.children:
-                log.error("%s did not end in time and is killed", child.id)
-                child.kill()
-            self._kill_at = now + OVERTIME_SECONDS
-        if self._options.max_rss_bytes is not None and now >= self._watch_at:
-            self._watch_at = now + WATCH_SECONDS
-            for child in self.children:
-                self._retire_if_too_large(child, self._options.max_rss_bytes)
-
-    def next_event_in(self) -> float:
-        """Seconds until something has to be done without a message: the selector's time-out."""
-        start = self._start_after if len(self.children) < self._wanted else inf
-        return max(0.0, min(WATCH_SECONDS, start - monotonic(), self._kill_at - monotonic()))
 
     def look(self) -> None:
         """Jobs have become ready."""
@@ -113,12 +112,12 @@ class Crew:
     def stop(self, grace_seconds: float) -> None:
         """The same, but hand back what still runs after ``grace_seconds``."""
         self._wanted = 0
-        self._kill_at = monotonic() + grace_seconds + OVERTIME_SECONDS
+        self._lose_patience_after(grace_seconds + OVERTIME_SECONDS)
         self._say_to_all(Stop(grace_seconds))
 
     def hand_back(self) -> None:
         """Hand everything back now."""
-        self._kill_at = monotonic() + OVERTIME_SECONDS
+        self._lose_patience_after(OVERTIME_SECONDS)
         self._say_to_all(HandBack())
 
     def dismiss(self, worker_id: str, message: Drain | Stop) -> None:
@@ -207,16 +206,18 @@ class Crew:
                 child.is_leaving = True
             case Bye(abandoned):
                 child.has_said_bye = True
-                self.abandoned += abandoned
+                if not child.is_condemned:
+                    self.abandoned += abandoned
 
     def _bury(self, child: ChildHandle, exit_code: int) -> None:
         child.exit_code = exit_code
         how = describe_exit(exit_code)
-        if exit_code != 0 or not child.is_leaving:
+        if not child.is_condemned and (exit_code != 0 or not child.is_leaving):
             log.error("%s (pid %s) died: %s", child.id, child.pid, how)
         if not child.is_ready:
             self.start_trouble = f"workers die at their start: {how}"
-            self._start_after = monotonic() + self._start_backoff.next_seconds()
+            self._may_start = False
+            self._timers.after(self._start_backoff.next_seconds(), self._start_again)
         self._take_leave(child, f"worker died: {how}")
 
     def _take_leave(self, child: ChildHandle, reason: str) -> None:
@@ -240,6 +241,40 @@ class Crew:
     def _let_go(self, child: ChildHandle, message: Drain | Stop | HandBack) -> None:
         child.is_leaving = True
         child.send(message)
+
+    # timers
+
+    def _start_again(self) -> None:
+        self._may_start = True
+        self.keep_full()
+
+    def _lose_patience_after(self, seconds: float) -> None:
+        if self._end_of_patience is not None:
+            self._end_of_patience.cancel()
+        self._end_of_patience = self._timers.after(seconds, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        for child in self.children:
+            log.error("%s did not end in time and is killed", child.id)
+            child.kill()
+        self._lose_patience_after(OVERTIME_SECONDS)
+
+    def _watch(self) -> None:
+        self._watchdog.look(self.children)
+        self._timers.after(LOOK_SECONDS, self._watch)
+
+    def _condemn(self, child: ChildHandle, overdue: list[StartedLease]) -> None:
+        """It ends now, with all that it runs. Its successor starts when it is gone: its slots are not free before."""
+        ids = ", ".join(started.lease.id for started in overdue)
+        log.warning("%s ends because what it runs does not stop: %s", child.id, ids)
+        child.is_condemned = True
+        self._let_go(child, HandBack())
+        self._timers.after(LAST_WORDS_SECONDS, child.kill)
+
+    def _weigh(self, limit: int) -> None:
+        for child in self.children:
+            self._retire_if_too_large(child, limit)
+        self._timers.after(WEIGH_SECONDS, partial(self._weigh, limit))
 
     def _retire_if_too_large(self, child: ChildHandle, limit: int) -> None:
         if child.is_leaving or child.pid is None:

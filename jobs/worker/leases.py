@@ -9,16 +9,19 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from math import inf
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import NamedTuple
 
 from jobs.core.job import Route
 from jobs.engine import Engine, RenewReply
+from jobs.registry import registry
 from jobs.runtime.loop import ENVIRONMENT_ERRORS
 from jobs.worker.child_handle import ChildHandle, HeldLease, StartedLease
-from jobs.worker.messages import CancelRequested, Lost
+from jobs.worker.messages import Lost
 from jobs.worker.options import WorkerOptions
+from jobs.worker.verdict import did_not_stop, failure_of
 
 log = logging.getLogger("jobs.worker")
 
@@ -77,8 +80,8 @@ class Renewer:
             if taken := [(lease.id, lease.token) for lease in leases if lease.id in lost]:
                 log.warning("%s lost the leases of %d jobs", child.id, len(taken))
                 child.send(Lost(taken))
-            if unwanted := [(lease.id, lease.token) for lease in leases if lease.id in cancelled]:
-                child.send(CancelRequested(unwanted))
+            if unwanted := [lease for lease in leases if lease.id in cancelled]:
+                child.cancel(unwanted, monotonic())
 
 
 class StartMarker:
@@ -104,20 +107,24 @@ class StartMarker:
 
 
 class Estate(NamedTuple):
-    """What a dead child leaves: the jobs that had begun, all that it held, and how it died."""
+    """What a dead child leaves: the jobs that had begun, those of them that were cancelled, all that it held, and how
+    it died."""
 
     worker_id: str
     started: list[StartedLease]
+    cancelled: set[HeldLease]
     held: list[HeldLease]
     reason: str
     by_intent: bool  # it ended itself, and gave up what still ran: no crash
+    is_condemned: bool  # it was ended because a job did not stop
     died_at: float  # monotonic
 
 
 class CrashSettler:
     """``tick`` settles estates: a crash for each job that had begun, the others go back as if nothing had been.
 
-    What a child gave up when it was told to end has begun too, and is charged, but is no crash.
+    What a child gave up when it was told to end has begun too, and is charged, but is no crash. What a child ran beside
+    a job that did not stop is not charged at all.
     """
 
     def __init__(self, engine: Engine, options: WorkerOptions) -> None:
@@ -130,7 +137,20 @@ class CrashSettler:
         """From the main thread, once the child is dead and its link has been read to the end."""
         _, held = child.leases()
         if held:
-            self._estates.put(Estate(child.id, child.started(), held, reason, child.has_said_bye, monotonic()))
+            started = child.started()
+            cancelled = {begun.lease for begun in started if child.cancelled_at(begun.lease) < inf}
+            self._estates.put(
+                Estate(
+                    worker_id=child.id,
+                    started=started,
+                    cancelled=cancelled,
+                    held=held,
+                    reason=reason,
+                    by_intent=child.has_said_bye,
+                    is_condemned=child.is_condemned,
+                    died_at=monotonic(),
+                )
+            )
 
     @property
     def is_done(self) -> bool:
@@ -164,19 +184,43 @@ class CrashSettler:
 
     def _settle(self, estate: Estate) -> None:
         for route, begun in _by_route(estate.started).items():
-            if estate.by_intent:
+            if estate.is_condemned:
+                self._fail_those_that_did_not_stop(route, begun, estate)
+            elif estate.by_intent:
                 leases = [(started.lease.id, started.lease.token) for started in begun]
                 self._engine.leases.release(route, leases, charged=True)
             else:
                 marks = [(started.lease.id, started.lease.token, started.started_at_ms) for started in begun]
                 self._engine.leases.crash(route, marks, reason=estate.reason)
-        charged = {started.lease for started in estate.started}
+        settled = {started.lease for started in estate.started}
         rest: defaultdict[Route, list[HeldLease]] = defaultdict(list)
         for lease in estate.held:
-            if lease not in charged:
+            if lease not in settled:
                 rest[lease.route].append(lease)
         for route, unbegun in rest.items():
             self._engine.leases.release(route, [(lease.id, lease.token) for lease in unbegun])
+
+    def _fail_those_that_did_not_stop(self, route: Route, begun: list[StartedLease], estate: Estate) -> None:
+        """Also those whose own grace was not over yet: they had their time, and got the exception."""
+        guilty = {
+            started.lease: started
+            for started in begun
+            if started.times_out_at <= estate.died_at or started.lease in estate.cancelled
+        }
+        neighbours = [started.lease for started in begun if started.lease not in guilty]
+        self._engine.leases.release(route, [(lease.id, lease.token) for lease in neighbours])
+        failures = [
+            failure_of(
+                did_not_stop(job, was_cancelled=held in estate.cancelled),
+                job,
+                registry.get(job.type),
+                started_at=guilty[held].started_at_ms,
+                error_limit=self._engine.settings.error_limit,
+            )
+            for held in guilty
+            if (job := self._engine.leases.held(route, held.id, held.token)) is not None
+        ]
+        self._engine.leases.fail(route, failures)
 
 
 def _by_route(started: Iterable[StartedLease]) -> dict[Route, list[StartedLease]]:

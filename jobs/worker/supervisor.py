@@ -14,6 +14,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+from jobs.core.wheel import Wheel
 from jobs.engine import Engine
 from jobs.exceptions import SchedulerError
 from jobs.runtime.loop import Loop
@@ -36,8 +37,11 @@ from jobs.worker.reload import SourceWatch
 
 log = logging.getLogger("jobs.worker")
 
+MOVE_SECONDS = 1.0
+"""The main loop goes round at least as often."""
+
 LIVE_SECONDS = 10.0
-"""The main loop moves every second; when it has not for as long, the host is not alive."""
+"""When it has not moved for as long, the host is not alive."""
 
 MAKES_READY = ("promoted", "unparked", "recovered", "released")
 """What services count when jobs have become ready by their work."""
@@ -123,7 +127,17 @@ class Supervisor:
         self._mailbox = Mailbox()
         self._settler = CrashSettler(self._engine, self._options)
         self._presence = Presence(self._engine, self, self._version, self._on_command)
-        self._crew = Crew(self._nursery, self._selector, self._settler, self._options, self.id, self._on_change)
+        self._timers = Wheel(monotonic, on_sooner=self._mailbox.ring)
+        self._crew = Crew(
+            self._nursery,
+            self._selector,
+            self._settler,
+            self._options,
+            self.id,
+            self._on_change,
+            timers=self._timers,
+            settings=self._engine.settings,
+        )
         self._renewing = Loop("renewer", Renewer(self._engine, self._children_now, self._options).tick)
         self._settling = Loop("settler", self._settler.tick)
         self._beating = Loop("presence", self._presence.tick)
@@ -149,18 +163,19 @@ class Supervisor:
             log.info("health on http://127.0.0.1:%d/readyz", self._health.port)
         if self._options.reload:
             SourceWatch(self._post(self._on_sources_changed)).start()
-        self._crew.keep_full()
+        self._timers.start()
+        self._crew.start()
         for loop in self._loops:
             loop.start()
 
     def _live(self) -> None:
         try:
             while not self._crew.is_gone:
-                for key, _ in self._selector.select(self._crew.next_event_in()):
+                rest = self._timers.turn()
+                for key, _ in self._selector.select(MOVE_SECONDS if rest is None else min(rest, MOVE_SECONDS)):
                     key.data()
                 self._moved_at = monotonic()
                 self._crew.keep_full()
-                self._crew.watch()
         except NurseryDied:
             log.critical("the process that forks the workers has died, and the workers with it: the host ends")
             self._nursery_died = True

@@ -26,8 +26,8 @@ def test_a_started_job_is_seen_until_it_ends(sides: tuple[Cells, Cells]) -> None
     supervisor, child = sides
     cell = child.new_cell()
 
-    cell.enter(7, "job-1", 1_800_000_000_123)
-    assert supervisor.started() == [StartedJob(7, "job-1", 1_800_000_000_123)]
+    cell.enter(7, "job-1", 1_800_000_000_123, 456.5)
+    assert supervisor.started() == [StartedJob(7, "job-1", 1_800_000_000_123, 456.5)]
     cell.leave()
     assert supervisor.started() == []
 
