@@ -297,6 +297,9 @@ def paused_words(pause: dict[str, Any]) -> str:
 
 # --------------------------------------------------------------------------------------------------------------- job
 
+TOLD_ANYWAY = ("due_at", "retry_at")
+"""Reasons of ``api.explain`` that the story of a job tells already, with its error beside them."""
+
 
 def reason(job: Job, overall: Overall) -> str:
     """One line: why the job is where it is, and what would change that."""

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,9 +18,9 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from jobs import api
-from jobs.api import ErrorGroup, JobFilter, LogPage, Page, Worker
+from jobs.api import ErrorGroup, JobFilter, LogPage, Page, Reason, Worker
 from jobs.core.job import Job
-from jobs.exceptions import OutcomeUnknown, StoreUnavailable
+from jobs.exceptions import JobNotFound, OutcomeUnknown, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
@@ -168,6 +168,15 @@ def job_log(job: Job) -> LogPage:
     """What the attempts of a job have logged."""
     with _asking():
         return api.job_logs(job)
+
+
+def why(job: Job) -> Reason | None:
+    """Why a job does not run, from what decides; None where it runs, has ended, or is gone by now."""
+    if job.is_terminal or job.is_running:
+        return None
+    with _asking(), suppress(JobNotFound):
+        return api.explain(job.id)
+    return None
 
 
 def jobs_by_id(job_ids: Sequence[str]) -> list[Job | None]:

@@ -202,6 +202,9 @@ def _away() -> JsonResponse:
 
 def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
     finding, rest = findings.what_happened(job, overall)
+    why = reads.why(job)
+    if why is not None and why.code not in findings.TOLD_ANYWAY:
+        finding = why.message
     found = timeline.parts(job, overall.now)
     return {
         "job": job,

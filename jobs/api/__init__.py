@@ -23,6 +23,7 @@ from jobs.api.jobs import (
     acancel,
     adiscard,
     adiscard_many,
+    aexplain,
     aget_job,
     aget_jobs,
     alist_jobs,
@@ -34,6 +35,7 @@ from jobs.api.jobs import (
     cancel,
     discard,
     discard_many,
+    explain,
     get_job,
     get_jobs,
     list_jobs,
@@ -51,7 +53,7 @@ from jobs.core.context import Context, current_context
 from jobs.core.job import EnqueueRequest, Job
 from jobs.core.retry import Cancelled, Dead, Exponential, Fixed, Linear, Retry, Snooze
 from jobs.core.schedule import Cron, Interval
-from jobs.engine import JobFilter, LogPage, Page, Pool, PoolNotFound, Snapshot, Worker, WorkerNotFound
+from jobs.engine import JobFilter, LogPage, Page, Pool, PoolNotFound, Reason, Snapshot, Worker, WorkerNotFound
 from jobs.registry import JobType as RegisteredType
 from jobs.registry import UniqueBy, registry
 
@@ -80,6 +82,7 @@ __all__ = [
     "Page",
     "Pool",
     "PoolNotFound",
+    "Reason",
     "Retry",
     "Snapshot",
     "Snooze",
@@ -95,6 +98,7 @@ __all__ = [
     "aenqueue",
     "aenqueue_many",
     "aerror_groups",
+    "aexplain",
     "aget_job",
     "aget_jobs",
     "alist_jobs",
@@ -116,6 +120,7 @@ __all__ = [
     "enqueue",
     "enqueue_many",
     "error_groups",
+    "explain",
     "get_job",
     "get_jobs",
     "job",

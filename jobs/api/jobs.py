@@ -14,7 +14,7 @@ from jobs.core.duration import seconds
 from jobs.core.job import Job
 from jobs.core.payload import encode_any
 from jobs.core.states import JobState
-from jobs.engine import JobFilter, Page, get_engine
+from jobs.engine import JobFilter, Page, Reason, get_engine
 from jobs.exceptions import JobTimeout, SchedulerError, WrongState
 from jobs.registry import registry
 
@@ -31,6 +31,11 @@ def get_job(id: str) -> Job:
 def get_jobs(ids: Iterable[str]) -> list[Job | None]:
     """Several jobs in the order of their ids; None for those that are not there."""
     return get_engine().jobs.get_many(ids)
+
+
+def explain(id: str) -> Reason | None:
+    """Why the job does not run: one true answer, from what decides. None where it runs or has ended. JobNotFound."""
+    return get_engine().explain.job(id)
 
 
 def list_jobs(filter: JobFilter = EVERY_JOB, *, cursor: str | None = None, limit: int = 50) -> Page:
@@ -169,6 +174,7 @@ def _problem_of(id: str, payload: Mapping[str, Any]) -> SchedulerError | None:
 
 
 aget_job = twin(get_job)
+aexplain = twin(explain)
 aget_jobs = twin(get_jobs)
 alist_jobs = twin(list_jobs)
 acancel = twin(cancel)

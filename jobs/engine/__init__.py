@@ -15,6 +15,7 @@ from jobs.conf import Settings, get_settings
 from jobs.core.clock import Clock, ServerClock
 from jobs.core.pause import EVERYTHING, Pause, PauseState, Scope
 from jobs.engine.deaths import DeathNotices
+from jobs.engine.explain import Explain, Reason
 from jobs.engine.following import Changes, Follower
 from jobs.engine.jobs import Jobs
 from jobs.engine.leases import Completion, Failure, LeaseReply, Leases, PromoteReply, RecoverReply, RenewReply
@@ -55,6 +56,7 @@ __all__ = [
     "PoolNotFound",
     "PoolSettings",
     "PromoteReply",
+    "Reason",
     "RecoverReply",
     "RenewReply",
     "Scope",
@@ -89,6 +91,7 @@ class Engine:
         self.series = Series(store, clock)
         self.pools = Pools(store, settings, clock, self.topology, self.workers, self.pauses, self.series)
         self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
+        self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.limits)
         self.upkeep = Upkeep(store, self.topology, self.jobs, self.leases, self.workers, self.series)
 
     def close(self) -> None:

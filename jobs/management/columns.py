@@ -10,7 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from jobs import api
-from jobs.api import ErrorGroup, LogPage, Page, Pool, Worker
+from jobs.api import ErrorGroup, LogPage, Page, Pool, Reason, Worker
 from jobs.core.job import Attempt, Job, iso, moment
 from jobs.core.states import JobState
 from jobs.management.durations import spoken
@@ -159,8 +159,8 @@ def show_page(output: Output, page: Page, columns: Sequence[Column[Job]], *, emp
         output.hint(f"There are more: --cursor {page.next_cursor}")
 
 
-def show_job(output: Output, job: Job, *, reveal: bool = False) -> None:
-    """All that is known of one job."""
+def show_job(output: Output, job: Job, *, reveal: bool = False, reason: Reason | None = None) -> None:
+    """All that is known of one job. ``reason``: why it does not run, where that was asked."""
     document = job_dict(job, reveal=reveal)
     if output.as_json:
         output.document(document)
@@ -171,7 +171,7 @@ def show_job(output: Output, job: Job, *, reveal: bool = False) -> None:
             ("type", job.type),
             ("pool", job.pool),
             ("state", state_word(job)),
-            ("why", why_parked(job)),
+            ("why", reason.message if reason else why_parked(job)),
             ("priority", job.priority),
             ("tags", ", ".join(job.tags) or None),
             ("meta", ", ".join(f"{key}={value}" for key, value in job.meta.items()) or None),

@@ -85,10 +85,23 @@ def test_in_a_pipe_a_list_is_lines(cli):
 def test_one_job_is_an_object_and_several_are_items(cli):
     first, second = enqueued(), enqueued()
 
-    assert cli("jobs", "show", first, "--json").json == api.get_job(first).as_dict()
-    assert cli("jobs", "show", first, second, "--json").json == {
-        "items": [api.get_job(first).as_dict(), api.get_job(second).as_dict()]
-    }
+    assert cli("jobs", "show", first, "--json").json == whole(first)
+    assert cli("jobs", "show", first, second, "--json").json == {"items": [whole(first), whole(second)]}
+
+
+def whole(id):
+    """The job, and why it does not run."""
+    reason = api.explain(id)
+    return api.get_job(id).as_dict() | {"reason": reason.as_dict() if reason else None}
+
+
+def test_a_waiting_job_is_shown_with_the_reason_and_a_running_one_without(cli, lease):
+    id = enqueued()
+
+    assert cli("jobs", "show", id, "--json").json["reason"]["code"] == "no_worker"
+    assert "No worker serves pool default." in cli("jobs", "show", id).out
+    lease(id)
+    assert cli("jobs", "show", id, "--json").json["reason"] is None
 
 
 @pytest.mark.parametrize("command", [("jobs", "list", "--json"), ("jobs", "show"), ("jobs", "show", "--json")])

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from jobs import api
-from jobs.api import LogPage
+from jobs.api import LogPage, Reason
 from jobs.core.job import Job
 from jobs.management import durations
 from jobs.management.arguments import Verbs, add_filters, add_ids, add_page, add_reveal, is_filtered, job_filter
@@ -43,7 +43,7 @@ class Command(VerbCommand):
         showing = verbs.add(
             "show",
             self.show,
-            help="Show everything about a job: payload, attempts, error, result.",
+            help="Show everything about a job: payload, attempts, error, result, and why it does not run.",
             examples="""
                 manage.py jobs show ID
                 manage.py jobs show ID --json | jq .error.message
@@ -116,17 +116,19 @@ class Command(VerbCommand):
     def show(self, output: Output, *, ids: list[str], reveal: bool, logs: bool, **_options: Any) -> None:
         found: dict[str, Job] = {}
         pages: dict[str, LogPage] = {}
+        reasons: dict[str, Reason | None] = {}
 
         def read(id: str) -> dict[str, Any]:
             found[id] = api.get_job(id)
-            document = job_dict(found[id], reveal=reveal)
+            reasons[id] = reason = api.explain(id)
+            document = job_dict(found[id], reveal=reveal) | {"reason": reason.as_dict() if reason else None}
             if logs:
                 pages[id] = api.job_logs(found[id])
                 document["logs"] = pages[id].as_dict()
             return document
 
         def show(id: str, _: object) -> None:
-            show_job(output, found[id], reveal=reveal)
+            show_job(output, found[id], reveal=reveal, reason=reasons[id])
             if logs:
                 show_logs(output, pages[id])
 
