@@ -5,22 +5,25 @@
 
 from typing import Any
 
-from jobs.api import pools, scheduler, schedules, stats, types, workers
+from jobs.api import audit, pools, scheduler, schedules, stats, types, workers
 from jobs.api.bulk import (
     BulkProgress,
+    acancel_matching,
     acount_matching,
     adiscard_matching,
     aresubmit_matching,
+    cancel_matching,
     count_matching,
     discard_matching,
     resubmit_matching,
 )
 from jobs.api.dead_letters import ErrorGroup, aerror_groups, error_groups
-from jobs.api.handle import JobHandle
 from jobs.api.following import follow
+from jobs.api.handle import JobHandle
 from jobs.api.job_type import JobType, job
 from jobs.api.jobs import (
     acancel,
+    acancel_many,
     adiscard,
     adiscard_many,
     aexplain,
@@ -33,6 +36,7 @@ from jobs.api.jobs import (
     arun_now,
     await_,
     cancel,
+    cancel_many,
     discard,
     discard_many,
     explain,
@@ -51,9 +55,22 @@ from jobs.api.producer import aenqueue, aenqueue_many, enqueue, enqueue_many
 from jobs.api.store import aserver, budget, server
 from jobs.core.context import Context, current_context
 from jobs.core.job import EnqueueRequest, Job
+from jobs.core.pause import Pause
 from jobs.core.retry import Cancelled, Dead, Exponential, Fixed, Linear, Retry, Snooze
 from jobs.core.schedule import Cron, Interval
-from jobs.engine import JobFilter, LogPage, Page, Pool, PoolNotFound, Reason, Snapshot, Worker, WorkerNotFound
+from jobs.engine import (
+    JobFilter,
+    LogPage,
+    Page,
+    Pool,
+    PoolNotFound,
+    PoolSettings,
+    Reason,
+    Scaling,
+    Snapshot,
+    Worker,
+    WorkerNotFound,
+)
 from jobs.registry import JobType as RegisteredType
 from jobs.registry import UniqueBy, registry
 
@@ -79,19 +96,24 @@ __all__ = [
     "JobHandle",
     "JobType",
     "Linear",
+    "LogPage",
     "Page",
+    "Pause",
     "Pool",
     "PoolNotFound",
+    "PoolSettings",
     "Reason",
     "Retry",
+    "Scaling",
     "Snapshot",
     "Snooze",
     "UniqueBy",
     "Worker",
     "WorkerNotFound",
     "acancel",
+    "acancel_many",
+    "acancel_matching",
     "acount_matching",
-    "LogPage",
     "adiscard",
     "adiscard_many",
     "adiscard_matching",
@@ -101,6 +123,7 @@ __all__ = [
     "aexplain",
     "aget_job",
     "aget_jobs",
+    "ajob_logs",
     "alist_jobs",
     "aresubmit",
     "aresubmit_many",
@@ -108,11 +131,13 @@ __all__ = [
     "aretry",
     "arun_now",
     "aserver",
+    "audit",
     "await_",
     "budget",
     "cancel",
+    "cancel_many",
+    "cancel_matching",
     "count_matching",
-    "ajob_logs",
     "current_context",
     "discard",
     "discard_many",
@@ -121,9 +146,11 @@ __all__ = [
     "enqueue_many",
     "error_groups",
     "explain",
+    "follow",
     "get_job",
     "get_jobs",
     "job",
+    "job_logs",
     "job_types",
     "list_jobs",
     "pools",
@@ -132,11 +159,9 @@ __all__ = [
     "resubmit_matching",
     "retry",
     "run_now",
-    "follow",
     "scheduler",
     "schedules",
     "server",
-    "job_logs",
     "shown_payload",
     "stats",
     "types",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
 
+from jobs.api import audit
 from jobs.api.asynchronous import twin
-from jobs.api.jobs import discard_many, list_jobs, resubmit_many
+from jobs.api.jobs import cancel_each, discard_each, list_jobs, resubmit_each
+from jobs.core.job import moment
 from jobs.core.states import TERMINAL, JobState
 from jobs.core.wording import shown
 from jobs.engine import JobFilter, get_engine
@@ -18,6 +21,8 @@ from jobs.exceptions import OptionInvalid, SchedulerError
 
 BATCH = 100
 FAILURES_KEPT = 1_000
+
+LIVE = (JobState.BLOCKED, JobState.SCHEDULED, JobState.RETRY_WAIT, JobState.READY, JobState.LEASED)
 
 RESUBMITTABLE = (JobState.DEAD, JobState.CANCELLED)
 
@@ -59,17 +64,36 @@ def resubmit_matching(
     """
     states = filter.states or (JobState.DEAD,)
     _only(states, RESUBMITTABLE, "resubmitted")
-    return _apply(lambda ids: resubmit_many(ids, payload), msgspec.structs.replace(filter, states=states), rate)
+    return _apply("job.resubmit", lambda ids: resubmit_each(ids, payload), _in_states(filter, states), rate)
 
 
 def discard_matching(filter: JobFilter, rate: float | None = None) -> Iterator[BulkProgress]:
     """Removes for good the jobs that match: dead ones, unless the filter names states. As ``resubmit_matching``."""
     states = filter.states or (JobState.DEAD,)
     _only(states, tuple(TERMINAL), "discarded")
-    return _apply(discard_many, msgspec.structs.replace(filter, states=states), rate)
+    return _apply("job.discard", discard_each, _in_states(filter, states), rate)
+
+
+def cancel_matching(filter: JobFilter, rate: float | None = None) -> Iterator[BulkProgress]:
+    """Cancels the live jobs that match: waiting ones end at once, running ones are asked to stop.
+
+    As ``resubmit_matching``; jobs that were created after the start are left alone.
+    """
+    states = filter.states or LIVE
+    _only(states, LIVE, "cancelled")
+    # From where jobs come to where they go: one that moves on while we walk is met there.
+    states = tuple(state for state in LIVE if state in states)
+    until = filter.until or moment(get_engine().jobs.server_now_ms())
+    return _apply("job.cancel", cancel_each, _in_states(msgspec.structs.replace(filter, until=until), states), rate)
 
 
 acount_matching = twin(count_matching)
+
+
+async def acancel_matching(filter: JobFilter, rate: float | None = None) -> AsyncIterator[BulkProgress]:
+    """The async twin of ``cancel_matching``."""
+    async for progress in _stepwise(cancel_matching(filter, rate)):
+        yield progress
 
 
 async def aresubmit_matching(
@@ -93,21 +117,41 @@ def _only(states: Sequence[JobState], allowed: Sequence[JobState], what: str) ->
         raise OptionInvalid(f"Jobs that are {', '.join(wrong)} cannot be {what}", fix=f"Choose among: {words}.")
 
 
-def _apply(
-    act: Callable[[Sequence[str]], Mapping[str, SchedulerError | None]], filter: JobFilter, rate: float | None
-) -> Iterator[BulkProgress]:
+def _in_states(filter: JobFilter, states: Sequence[JobState]) -> JobFilter:
+    return msgspec.structs.replace(filter, states=tuple(states))
+
+
+Act = Callable[[Sequence[str]], Mapping[str, SchedulerError | None]]
+
+
+def _apply(action: str, act: Act, filter: JobFilter, rate: float | None) -> Iterator[BulkProgress]:
     if rate is not None and not 0 < rate < float("inf"):
         raise OptionInvalid(f"rate: {shown(rate)} is not a number of jobs per second", fix="Write for example rate=10.")
-    return _batches(act, filter, rate)
+    return _recorded(action, act, filter, rate)
 
 
-def _batches(
-    act: Callable[[Sequence[str]], Mapping[str, SchedulerError | None]], filter: JobFilter, rate: float | None
-) -> Iterator[BulkProgress]:
+def _recorded(action: str, act: Act, filter: JobFilter, rate: float | None) -> Iterator[BulkProgress]:
+    """One entry in the audit log for all that was done, also where the walk was cut short."""
     progress = BulkProgress(total=count_matching(filter))
+    try:
+        yield from _batches(progress, act, filter, rate)
+    finally:
+        if progress.done:
+            after = {"done": progress.done, "failed": progress.failed_count, "filter": _shown(filter)}
+            audit.record(action, f"{progress.done:,} jobs", after=after)
+
+
+def _shown(filter: JobFilter) -> dict[str, Any]:
+    """What narrows the selection."""
+    fields = ((name, getattr(filter, name)) for name in JobFilter.__struct_fields__)
+    return {name: value for name, value in fields if value}
+
+
+def _batches(progress: BulkProgress, act: Act, filter: JobFilter, rate: float | None) -> Iterator[BulkProgress]:
     size = BATCH if rate is None else max(1, min(BATCH, int(rate)))
     started, sleeper = time.monotonic(), threading.Event()
-    for page in _matching(filter):
+    walks = (_matching(_in_states(filter, [state])) for state in filter.states)
+    for page in chain.from_iterable(walks):
         for start in range(0, len(page), size):
             for id, problem in act(page[start : start + size]).items():
                 if problem is None:

@@ -5,22 +5,26 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+from jobs.api import audit
 from jobs.api.asynchronous import twin
 from jobs.core.duration import seconds
 from jobs.core.job import Job
 from jobs.core.payload import encode_any
 from jobs.core.states import JobState
 from jobs.engine import JobFilter, Page, Reason, get_engine
-from jobs.exceptions import JobTimeout, SchedulerError, WrongState
+from jobs.exceptions import JobTimeout, OutcomeUnknown, SchedulerError, StoreUnavailable, WrongState
 from jobs.registry import registry
 
 EVERY_JOB = JobFilter()
 
 REDACTED = "•••"
+
+NAMED = 20
+"""As many jobs are named in one entry of the audit log."""
 
 
 def get_job(id: str) -> Job:
@@ -53,7 +57,19 @@ def shown_payload(job: Job) -> Any:
 
 def cancel(id: str) -> Job:
     """Ends a waiting job as ``cancelled``; asks a running one to stop. JobNotFound, WrongState if it has ended."""
-    return get_engine().jobs.cancel(id)
+    job = get_engine().jobs.cancel(id)
+    audit.record("job.cancel", id, after=_state(job))
+    return job
+
+
+def cancel_many(ids: Iterable[str]) -> dict[str, SchedulerError | None]:
+    """Cancels each; answers what went wrong by id, None where nothing did. One entry in the audit log."""
+    return recorded("job.cancel", ids, cancel_each)
+
+
+def cancel_each(ids: Iterable[str]) -> dict[str, SchedulerError | None]:
+    """The same without an entry, for those who make one for the whole."""
+    return {id: _problem_of(lambda id=id: get_engine().jobs.cancel(id)) for id in ids}  # type: ignore[misc]
 
 
 def retry(id: str) -> Job:
@@ -76,7 +92,9 @@ def retry(id: str) -> Job:
 
 def run_now(id: str) -> Job:
     """Makes a ``scheduled`` or ``retry_wait`` job ready. JobNotFound, WrongState."""
-    return get_engine().jobs.run_now(id)
+    job = get_engine().jobs.run_now(id)
+    audit.record("job.run_now", id, after=_state(job))
+    return job
 
 
 def resubmit(id: str, payload: Mapping[str, Any] | None = None) -> Job:
@@ -84,26 +102,48 @@ def resubmit(id: str, payload: Mapping[str, Any] | None = None) -> Job:
 
     JobNotFound, WrongState, PayloadInvalid, PayloadTooLarge; DuplicateJob if another live job has its unique key now.
     """
-    if payload is None:
-        return get_engine().jobs.resubmit(id)
-    return get_engine().jobs.resubmit(id, encode_for(get_job(id).type, payload))
+    job = _resubmit(id, payload)
+    audit.record("job.resubmit", id, after=_state(job) | ({} if payload is None else {"payload": shown_payload(job)}))
+    return job
 
 
 def resubmit_many(ids: Iterable[str], payload: Mapping[str, Any] | None = None) -> dict[str, SchedulerError | None]:
-    """Resubmits each; answers what went wrong by id, None where nothing did."""
+    """Resubmits each; answers what went wrong by id, None where nothing did. One entry in the audit log."""
+    return recorded("job.resubmit", ids, lambda ids: resubmit_each(ids, payload))
+
+
+def resubmit_each(ids: Iterable[str], payload: Mapping[str, Any] | None = None) -> dict[str, SchedulerError | None]:
+    """The same without an entry, for those who make one for the whole."""
     if payload is None:
         return get_engine().jobs.resubmit_many(ids)
-    return {id: _problem_of(id, payload) for id in ids}
+    return {id: _problem_of(lambda id=id: _resubmit(id, payload)) for id in ids}  # type: ignore[misc]
 
 
 def discard(id: str) -> None:
     """Removes an ended job for good. JobNotFound; WrongState while it is live."""
     get_engine().jobs.discard(id)
+    audit.record("job.discard", id)
 
 
 def discard_many(ids: Iterable[str]) -> dict[str, SchedulerError | None]:
-    """Removes each; answers what went wrong by id, None where nothing did."""
+    """Removes each; answers what went wrong by id, None where nothing did. One entry in the audit log."""
+    return recorded("job.discard", ids, discard_each)
+
+
+def discard_each(ids: Iterable[str]) -> dict[str, SchedulerError | None]:
+    """The same without an entry, for those who make one for the whole."""
     return get_engine().jobs.discard_many(ids)
+
+
+def recorded(
+    action: str, ids: Iterable[str], act: Callable[[Iterable[str]], dict[str, SchedulerError | None]]
+) -> dict[str, SchedulerError | None]:
+    """Acts on the jobs and writes one entry about those with whom it went well."""
+    outcomes = act(ids)
+    if done := [id for id, problem in outcomes.items() if problem is None]:
+        target = done[0] if len(done) == 1 else f"{len(done):,} jobs"
+        audit.record(action, target, after={"done": len(done), "jobs": done[:NAMED]})
+    return outcomes
 
 
 def wait(id: str, timeout: float | timedelta | None = None) -> Job:
@@ -165,22 +205,36 @@ class _Pauses:
         return min(length, left)
 
 
-def _problem_of(id: str, payload: Mapping[str, Any]) -> SchedulerError | None:
+def _resubmit(id: str, payload: Mapping[str, Any] | None) -> Job:
+    if payload is None:
+        return get_engine().jobs.resubmit(id)
+    return get_engine().jobs.resubmit(id, encode_for(get_job(id).type, payload))
+
+
+def _problem_of(act: Callable[[], object]) -> SchedulerError | None:
+    """What it was refused for. A store that is away is nobody's refusal."""
     try:
-        resubmit(id, payload)
+        act()
+    except (StoreUnavailable, OutcomeUnknown):
+        raise
     except SchedulerError as error:
         return error
     return None
+
+
+def _state(job: Job) -> dict[str, Any]:
+    return {"type": job.type, "pool": job.pool, "state": job.state.value}
 
 
 aget_job = twin(get_job)
 aexplain = twin(explain)
 aget_jobs = twin(get_jobs)
 alist_jobs = twin(list_jobs)
-acancel = twin(cancel)
-aretry = twin(retry)
-arun_now = twin(run_now)
-aresubmit = twin(resubmit)
-aresubmit_many = twin(resubmit_many)
-adiscard = twin(discard)
-adiscard_many = twin(discard_many)
+acancel = twin(cancel, uses_database=True)
+acancel_many = twin(cancel_many, uses_database=True)
+aretry = twin(retry, uses_database=True)
+arun_now = twin(run_now, uses_database=True)
+aresubmit = twin(resubmit, uses_database=True)
+aresubmit_many = twin(resubmit_many, uses_database=True)
+adiscard = twin(discard, uses_database=True)
+adiscard_many = twin(discard_many, uses_database=True)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from typing import Any
 
+import msgspec
+
+from jobs.api import audit, pauses
 from jobs.api.asynchronous import twin
+from jobs.api.pauses import Until
 from jobs.core import options
-from jobs.engine import Pool, get_engine
-from jobs.exceptions import OptionInvalid
+from jobs.core.pause import Scope
+from jobs.engine import Pool, PoolSettings, Scaling, get_engine
+from jobs.exceptions import OptionInvalid, WrongState
+
+UNSET = PoolSettings()
+MOST_SLOTS = 1000
 
 
 def list() -> Sequence[Pool]:
@@ -21,36 +29,120 @@ def get(name: str) -> Pool:
     return get_engine().pools.get(name)
 
 
-def scale(name: str, slots: int) -> Pool:
-    """Sets the slots per worker process, for good; running workers follow. Creates the pool."""
-    # The database row owns the number; the models can only be imported once Django's apps are ready.
-    from jobs.services.reconciler import change_pool
-
-    change_pool(options.check_pool("pool", name), slots=options.check_whole("slots", slots, 0, 10_000))
-    return get(name)
+def settings(name: str) -> PoolSettings:
+    """What was set for a pool; None in each field that was not. PoolNotFound."""
+    get(name)
+    return get_engine().pools.settings().get(name, UNSET)
 
 
-def pause(name: str, *, by: str = "python", reason: str = "", until: datetime | None = None) -> Pool:
-    """Nothing new of the pool starts from now on; what runs goes on. Until resumed, or ``until`` (aware)."""
-    if until is not None and until.utcoffset() is None:
-        raise OptionInvalid("until: has no time zone, so it names no moment", fix="Write until=timezone.now() + ….")
-    get_engine().pools.pause(
-        name,
-        by=options.check_text("by", by),
-        reason=options.check_text("reason", reason, may_be_empty=True),
-        until=until,
-    )
+def scale(name: str, slots: int | None) -> Pool:
+    """Sets the slots per worker process, for good; running workers follow within a second. Creates the pool.
+
+    None: as the settings declare it. WrongState where autoscaling decides over them.
+    """
+    if slots is not None:
+        options.check_whole("slots", slots, 0, MOST_SLOTS)
+    if get_engine().pools.settings().get(name, UNSET).is_autoscaled:
+        raise WrongState(
+            f"Pool {name} is sized by autoscaling: a number set by hand would not last",
+            fix=f"Change its bounds, or turn it off: `manage.py pools autoscale {name} --off`.",
+        )
+    return _change("pool.scale", name, slots=slots)
+
+
+def autoscale(
+    name: str,
+    *,
+    mode: str | None = None,
+    min_slots: int | None = None,
+    max_slots: int | None = None,
+    target_wait_seconds: float | None = None,
+    tolerance_seconds: float | None = None,
+    cooldown_seconds: float | None = None,
+) -> Pool:
+    """Lets a machine size the pool by how long its jobs wait; see the guide on operating.
+
+    ``mode``: ``on``, ``dry_run`` (decisions are recorded and not carried out) or ``off``. What is not named stays as it
+    is. Creates the pool. OptionInvalid.
+    """
+    if mode not in (None, "on", "dry_run", "off"):
+        raise OptionInvalid(f"mode: {mode!r} is not one of on, dry_run, off")
+    numbers = {
+        "min_slots": min_slots,
+        "max_slots": max_slots,
+        "target_wait_seconds": target_wait_seconds,
+        "tolerance_seconds": tolerance_seconds,
+        "cooldown_seconds": cooldown_seconds,
+    }
+    values = {field: value for field, value in numbers.items() if value is not None}
+    return _change("pool.autoscale", name, **values, **({} if mode is None else {"autoscale": mode}))
+
+
+def scalings(name: str) -> Sequence[Scaling]:
+    """What autoscaling decided over a pool lately, and why, oldest first. PoolNotFound."""
+    get(name)
+    return get_engine().scalings.history(name)
+
+
+def pause(
+    name: str,
+    *,
+    by: str | None = None,
+    reason: str = "",
+    until: Until = None,
+    wait: float | None = None,
+) -> Pool:
+    """Nothing new of the pool starts from when this returns; what runs goes on. Until resumed, or ``until`` (aware).
+
+    ``by``: whoever acts now, if not given. ``wait``: at most so many seconds for what workers had taken before.
+    PoolNotFound, OptionInvalid.
+    """
+    get(name)
+    pauses.pause(Scope("pool", name), by=by, reason=reason, until=until, wait=wait)
     return get(name)
 
 
 def resume(name: str) -> Pool:
     """PoolNotFound."""
-    get_engine().pools.resume(name)
+    get(name)
+    pauses.resume(Scope("pool", name))
     return get(name)
+
+
+def _change(action: str, name: str, **values: Any) -> Pool:
+    """Changes fields of the pool's row, which owns them, and what the engine knows of them."""
+    # The models can only be imported once Django's apps are ready.
+    from django.core.exceptions import ImproperlyConfigured
+    from django.db import DatabaseError
+
+    from jobs.services.reconciler import change_pool
+
+    options.check_pool("pool", name)
+    engine = get_engine()
+    before = engine.pools.settings().get(name, UNSET)
+    try:
+        change_pool(name, **values)
+    except (DatabaseError, ImproperlyConfigured) as error:
+        audit.actor().unrecorded.append(f"it holds until the database can be read again ({error})")
+    changed = engine.pools.settings().get(name, UNSET)
+    audit.record(action, name, before=_difference(before, changed), after=_difference(changed, before))
+    return get(name)
+
+
+def _difference(one: PoolSettings, other: PoolSettings) -> dict[str, Any]:
+    """The fields of one that differ in the other."""
+    return {
+        field: msgspec.to_builtins(getattr(one, field))
+        for field in PoolSettings.__struct_fields__
+        if getattr(one, field) != getattr(other, field)
+    }
 
 
 alist = twin(list)
 aget = twin(get)
+asettings = twin(settings)
 ascale = twin(scale, uses_database=True)
-apause = twin(pause)
-aresume = twin(resume)
+ascalings = twin(scalings)
+aautoscale = twin(autoscale, uses_database=True)
+apause = twin(pause, uses_database=True)
+aresume = twin(resume, uses_database=True)

@@ -1,19 +1,25 @@
-"""The whole system at a glance."""
+"""The whole system: how it stands, and holding all of it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from jobs.api import pauses
 from jobs.api.asynchronous import twin
+from jobs.api.pauses import Until
 from jobs.core.job import iso
+from jobs.core.pause import EVERYTHING
 from jobs.engine import get_engine
 
 
 def status() -> dict[str, Any]:
     """The JSON of ``scheduler status``: who holds the system, hosts, workers, server time, jobs by state, pools."""
-    snapshot = get_engine().stats.snapshot()
+    engine = get_engine()
+    snapshot, everything = engine.stats.snapshot(), engine.pauses.state().everything
     return {
-        "paused": None,
+        "paused": msgspec.to_builtins(everything) if everything else None,
         "hosts": snapshot.hosts,
         "workers": snapshot.workers,
         "server_time": iso(snapshot.server_time),
@@ -22,4 +28,18 @@ def status() -> dict[str, Any]:
     }
 
 
+def pause(*, by: str | None = None, reason: str = "", until: Until = None, wait: float | None = None) -> dict[str, Any]:
+    """Nothing new starts anywhere from when this returns; what runs goes on. As ``pools.pause``; answers ``status``."""
+    pauses.pause(EVERYTHING, by=by, reason=reason, until=until, wait=wait)
+    return status()
+
+
+def resume() -> dict[str, Any]:
+    """Ends the pause of everything; pools and types that were paused by themselves stay so. Answers ``status``."""
+    pauses.resume(EVERYTHING)
+    return status()
+
+
+apause = twin(pause, uses_database=True)
+aresume = twin(resume, uses_database=True)
 astatus = twin(status)

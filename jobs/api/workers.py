@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jobs.api import audit
 from jobs.api.asynchronous import twin
 from jobs.engine import Worker, get_engine
+from jobs.engine.workers import Command
 
 
 def list() -> Sequence[Worker]:
@@ -20,15 +22,21 @@ def get(id: str) -> Worker:
 
 def drain(id: str) -> Worker:
     """Takes nothing new, finishes what runs however long that takes, then ends. WorkerNotFound."""
-    return get_engine().workers.command(id, "drain")
+    return _command(id, "drain")
 
 
 def stop(id: str) -> Worker:
     """Ends as on SIGTERM: what has not finished after the grace is handed back. WorkerNotFound."""
-    return get_engine().workers.command(id, "stop")
+    return _command(id, "stop")
+
+
+def _command(id: str, command: Command) -> Worker:
+    worker = get_engine().workers.command(id, command)
+    audit.record(f"worker.{command}", id, before={"state": worker.state, "running": worker.running})
+    return worker
 
 
 alist = twin(list)
 aget = twin(get)
-adrain = twin(drain)
-astop = twin(stop)
+adrain = twin(drain, uses_database=True)
+astop = twin(stop, uses_database=True)

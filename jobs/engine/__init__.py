@@ -25,6 +25,7 @@ from jobs.engine.logs import LogPage, Logs, NewLines
 from jobs.engine.news import News
 from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Autoscale, Pool, PoolNotFound, Pools, PoolSettings
+from jobs.engine.scaling import Scaling, Scalings
 from jobs.engine.series import Series
 from jobs.engine.stats import Snapshot, Stats
 from jobs.engine.types import TypeOverrides, Types
@@ -59,6 +60,7 @@ __all__ = [
     "Reason",
     "RecoverReply",
     "RenewReply",
+    "Scaling",
     "Scope",
     "Snapshot",
     "TypeOverrides",
@@ -92,6 +94,7 @@ class Engine:
         self.pools = Pools(store, settings, clock, self.topology, self.workers, self.pauses, self.series)
         self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
         self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.limits)
+        self.scalings = Scalings(store, clock)
         self.upkeep = Upkeep(store, self.topology, self.jobs, self.leases, self.workers, self.series)
 
     def close(self) -> None:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from jobs.conf import Settings
-from jobs.core.clock import Clock
 from jobs.core.autoscale import AutoscaleRule
+from jobs.core.clock import Clock
 from jobs.core.figures import merged
 from jobs.core.job import Route
 from jobs.core.pause import FOR_EVER_MS, Pause, Scope
@@ -23,7 +23,7 @@ from jobs.exceptions import SchedulerError
 from jobs.store import codec
 from jobs.store.codec import whole_number
 from jobs.store.connection import Store
-from jobs.store.keys import PartitionKeys, SettingKeys, partition_keys
+from jobs.store.keys import SettingKeys, partition_keys
 from jobs.store.topology import Topology, checked_pool
 
 PLACES = 2**44
@@ -373,7 +373,9 @@ def _readable(stored: Mapping[str, bytes]) -> PoolSettings:
     found: dict[str, Any] = {}
     for setting, value in stored.items():
         try:
-            found |= msgspec.to_builtins(msgspec.convert({setting: msgspec.json.decode(value)}, PoolSettings))
+            decoded = {setting: msgspec.json.decode(value)}
+            msgspec.convert(decoded, PoolSettings)
         except msgspec.MsgspecError:
             continue
+        found |= decoded
     return msgspec.convert(found, PoolSettings)

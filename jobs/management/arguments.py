@@ -18,7 +18,7 @@ from django.core.management.base import CommandParser, DjangoHelpFormatter
 from jobs.api import JobFilter
 from jobs.core.states import JobState
 from jobs.exceptions import PayloadInvalid, PayloadTooLarge
-from jobs.management.durations import since
+from jobs.management.durations import duration, since
 from jobs.management.errors import usage
 
 MAX_LIMIT = 1_000
@@ -152,6 +152,21 @@ def add_page(parser: Parser) -> None:
     parser.add_argument("--cursor", metavar="CURSOR", help="go on where the page before ended")
 
 
+def add_bulk(parser: Parser, what: str, *, states: bool = True) -> None:
+    """Ids, or ``--all`` with filters."""
+    add_ids(parser, optional=True)
+    parser.add_argument("--all", action="store_true", help=what)
+    add_filters(parser, states=states)
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="only say how many and which; change nothing")
+
+
+def add_pause(parser: Parser) -> None:
+    """Options of every pause."""
+    parser.add_argument("--reason", default="", metavar="TEXT", help="why; shown wherever the pause is")
+    parser.add_argument("--for", dest="span", type=duration, metavar="SPAN", help="resume by itself after: 30m, 1h")
+
+
 def job_filter(options: dict[str, Any], *, states: tuple[JobState, ...] | None = None) -> JobFilter:
     """The filter that the options describe; ``states`` where the command itself decides them."""
     chosen = states if states is not None else tuple(JobState(state) for state in options["state"] or ())
@@ -166,7 +181,7 @@ def job_filter(options: dict[str, Any], *, states: tuple[JobState, ...] | None =
 
 
 def is_filtered(options: dict[str, Any]) -> bool:
-    return any(options[name] is not None for name in ("pool", "type", "tag", "search", "since"))
+    return any(options.get(name) is not None for name in ("state", "pool", "type", "tag", "search", "since"))
 
 
 # -- payloads ---------------------------------------------------------------------------------------------------

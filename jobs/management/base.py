@@ -64,10 +64,12 @@ class SchedulerCommand(BaseCommand):
         output = Output(self.stdout, self.stderr, as_json=options.pop("as_json"), colour=colour)
         run: Callable[..., None] = options.pop("run", None) or self.run
         try:
-            with api.budget(STORE_SECONDS):
+            with api.audit.acting(api.audit.system_user(), "command") as actor, api.budget(STORE_SECONDS):
                 run(output, **options)
         except SchedulerError as error:
             raise CommandFailed.of(error) from error
+        if actor.unrecorded:
+            output.note(f"Done, but not written into the audit log: {actor.unrecorded[0]}")
 
     def run_from_argv(self, argv: list[str]) -> None:
         """The whole life of the command as a process, which ends with an exit code of the contract."""

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 from django.utils import timezone
 
 from jobs import api
-from jobs.api import ErrorGroup, LogPage, Page, Pool, Reason, Worker
+from jobs.api import ErrorGroup, LogPage, Page, Pool, PoolSettings, Reason, Scaling, Worker
 from jobs.core.job import Attempt, Job, iso, moment
 from jobs.core.states import JobState
 from jobs.management.durations import spoken
@@ -123,6 +124,7 @@ POOLS: tuple[Column[dict[str, Any]], ...] = (
     Column("DEAD", lambda pool: pool["dead"], right=True),
     Column("WORKERS", lambda pool: pool["workers"], right=True),
     Column("SLOTS", lambda pool: pool["slots"], right=True),
+    Column("IN ALL", lambda pool: pool["slots_actual"], right=True),
     Column("OLDEST", lambda pool: _span(pool["oldest_ready_age_seconds"]), right=True),
     Column("JOBS/S", lambda pool: pool["throughput_per_second"], right=True),
 )
@@ -242,7 +244,55 @@ def pause_words(pause: dict[str, Any] | None) -> str | None:
     return f"paused by {pause['by']} at {pause['at']}{until}{reason}"
 
 
-def show_pool(output: Output, pool: Pool) -> None:
+def type_state(document: dict[str, Any]) -> str:
+    """Whether jobs of the type may start."""
+    return pause_words(document["paused"]) or ("open" if document["enabled"] else "disabled in the admin")
+
+
+TYPES: tuple[Column[dict[str, Any]], ...] = (
+    Column("TYPE", lambda document: document["name"]),
+    Column("POOL", lambda document: document["pool"]),
+    Column("STATE", type_state, elastic=True),
+)
+"""Of job types as they stand in JSON."""
+
+SCALINGS: tuple[Column[Scaling], ...] = (
+    Column("AT", lambda made: moment(made.last_at_ms)),
+    Column("TIMES", lambda made: made.times, right=True),
+    Column("SLOTS", lambda made: f"{made.before} → {made.after}" if made.is_change else str(made.after), right=True),
+    Column("WAIT", lambda made: _span(made.predicted_wait_seconds), right=True),
+    Column("OLDEST", lambda made: _span(made.oldest_wait_seconds), right=True),
+    Column("READY", lambda made: made.ready, right=True),
+    Column("RUNNING", lambda made: made.running, right=True),
+    Column("REASON", lambda made: made.reason + (" (dry run)" if made.dry_run else ""), elastic=True),
+)
+SCALINGS_SHOWN = 15
+
+
+def autoscale_words(settings: PoolSettings) -> str | None:
+    """By what rule the pool is sized; None where by hand."""
+    rule = settings.autoscale
+    if rule is None:
+        return None
+    return (
+        f"{'dry run' if rule.dry_run else 'on'}: {rule.min_slots} to {rule.max_slots} slots for a wait of "
+        f"{rule.target_wait_seconds:g} s ± {rule.tolerance_seconds:g} s, a change every {rule.cooldown_seconds:g} s"
+    )
+
+
+def show_autoscale(output: Output, name: str, settings: PoolSettings, history: Sequence[Scaling]) -> None:
+    """The rule of a pool and what was decided by it."""
+    if output.as_json:
+        rule = msgspec.to_builtins(settings.autoscale) if settings.autoscale else None
+        output.document({"name": name, "autoscale": rule, "decisions": [made.as_dict() for made in history]})
+        return
+    output.facts([("pool", name), ("autoscale", autoscale_words(settings) or "off")])
+    if history:
+        output.heading("Decisions")
+        output.table(SCALINGS, list(history)[-SCALINGS_SHOWN:])
+
+
+def show_pool(output: Output, pool: Pool, settings: PoolSettings | None = None) -> None:
     document = pool.as_dict()
     if output.as_json:
         output.document(document)
@@ -252,6 +302,7 @@ def show_pool(output: Output, pool: Pool) -> None:
             ("pool", pool.name),
             ("state", pause_words(document["paused"]) or "open"),
             ("slots", f"{pool.slots} per worker process, {pool.slots_actual} in all"),
+            ("autoscale", autoscale_words(settings) if settings else None),
             ("workers", pool.workers),
             ("max running", pool.max_running),
             ("max pending", pool.max_pending),

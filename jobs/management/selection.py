@@ -6,20 +6,23 @@ all of it failed for one reason (that reason's code) or part of it is done (6).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from jobs import api
 from jobs.api import BulkProgress, JobFilter, Page
 from jobs.core.job import Job
+from jobs.core.states import JobState
 from jobs.exceptions import SchedulerError
-from jobs.management.columns import DEAD, job_dict, state_word
+from jobs.management.arguments import is_filtered, job_filter
+from jobs.management.columns import job_dict, state_word
 from jobs.management.errors import CommandFailed, Exit, error_dict, exit_for, failure_of, sentence, usage
 from jobs.management.interrupts import finishing_steps
-from jobs.management.output import Output
+from jobs.management.output import Column, Output
 
 ASK_FOR_THE_NUMBER_FROM = 1_000
 """Above this a person types the number instead of ``y``: a filter that was wrong shows in it."""
@@ -134,16 +137,32 @@ def whole_page(output: Output, filter: JobFilter, *, cursor: str | None, limit: 
             step(len(items), note=f"{len(items):,} found")
 
 
-def dry_run(output: Output, filter: JobFilter, verb: str) -> None:
+def chosen_jobs(
+    ids: list[str], options: dict[str, Any], *, states: tuple[JobState, ...] | None = None
+) -> JobFilter | None:
+    """The filter that ``--all`` and its filters describe, or None where single ids are named."""
+    if ids and (options["all"] or is_filtered(options)):
+        raise usage("Ids name the jobs, --all and filters match them.", fix="Give the one or the other.")
+    if ids and options["dry_run"]:
+        raise usage("--dry-run is for --all: with ids it is plain which jobs it would be.", fix="Leave it out.")
+    if not ids and not options["all"]:
+        raise usage(
+            "Nothing says which jobs." if not is_filtered(options) else "Filters need --all.",
+            fix="Name ids, or write --all with filters such as --type email.send.",
+        )
+    return None if ids else job_filter(options, states=states)
+
+
+def dry_run(output: Output, filter: JobFilter, verb: str, *, columns: Sequence[Column[Job]]) -> None:
     """How many jobs it would be, and the first of them. Changes nothing."""
     count = _count(output, filter)
     sample = api.list_jobs(filter, limit=SAMPLE).items if count else []
     if output.as_json:
         output.document({"dry_run": True, "count": count, "sample": [job_dict(job) for job in sample]})
         return
-    output.line(f"Would {verb} {_jobs(count)}{': the newest are' if count > len(sample) else '.'}")
+    output.line(f"Would {verb} {_jobs(count)}{': the first are' if count > len(sample) else '.'}")
     if sample:
-        output.table(DEAD, sample)
+        output.table(columns, sample)
 
 
 def confirmed(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> JobFilter:
@@ -172,12 +191,12 @@ def confirmed(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> Job
     return msgspec.structs.replace(filter, until=asked_at)
 
 
-def work_through(output: Output, steps: Iterable[BulkProgress], *, doing: str, did: str) -> None:
+def work_through(output: Output, steps: Iterator[BulkProgress], *, doing: str, did: str) -> None:
     """Runs a bulk operation to its end and shows what became of it, also when it is cut short."""
     state = BulkProgress(total=0)
     ending: CommandFailed | None = None
     try:
-        with finishing_steps() as interrupt, output.progress(doing) as step:
+        with finishing_steps() as interrupt, output.progress(doing) as step, closing(cast(Any, steps)):
             for state in steps:
                 handled = state.done + state.failed_count
                 step(handled, total=state.total)

@@ -180,7 +180,7 @@ class SettingKeys:
         self.pauses = f"{namespace}:{{settings}}:pauses"
         self.news = f"{namespace}:{{settings}}:news"  # stream: topics of what was changed. Bound: about 1,000 entries
         self.services = f"{namespace}:{{settings}}:services"  # hash: service → who does it, token, until when
-        self.scalings = f"{namespace}:{{settings}}:scalings"  # hash: pool → its last decisions. Bound: 100 each
+        self.scalings = f"{namespace}:{{settings}}:scalings"  # hash: pool → packed decisions. Bound: 100 each
 
 
 _PARTITION_KEY = re.compile(

@@ -125,7 +125,7 @@ def test_new_bounds_hold_at_once() -> None:
     assert decide(moved, seen(0, 50, is_paused=True)).slots == 40
 
 
-# Whatever comes --------------------------------------------------------------------------------------------------------
+# Whatever comes ------------------------------------------------------------------------------------------------------
 
 waits = st.none() | st.floats(min_value=0, max_value=1e12)
 counts = st.integers(min_value=0, max_value=10_000)

@@ -284,3 +284,21 @@ def test_a_pool_that_was_never_used_is_not_found(engine: Engine) -> None:
     with pytest.raises(OptionInvalid):
         engine.pools.configure("no good", slots=1)
     assert engine.topology.pools() == []
+
+
+def test_settings_are_set_one_by_one_and_read_together(engine: Engine) -> None:
+    engine.pools.configure("any", slots=3, max_running=7)
+    engine.pools.configure("any", max_pending=9)
+    engine.pools.configure("any", max_running=None)
+
+    stored = engine.pools.settings()["any"]
+    assert (stored.slots, stored.max_running, stored.max_pending, stored.autoscale) == (3, None, 9, None)
+
+
+def test_a_setting_that_cannot_be_read_counts_as_not_set(engine: Engine) -> None:
+    engine.pools.configure("any", slots=3)
+    key = f"{engine.store.namespace}:{{settings}}:pools"
+    engine.store.client.hset(key, mapping={"any:max_running": b"{?", "any:max_pending": b'"x"', "any:later": b"1"})
+
+    stored = engine.pools.settings()["any"]
+    assert (stored.slots, stored.max_running, stored.max_pending) == (3, None, None)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jobs.core.autoscale import Decision, Sighting
 from jobs.core.job import JobSpec, Unique
 from jobs.core.limits import TypeLimits, parse_rate
 from jobs.engine import Scope, WorkerInfo
@@ -54,6 +55,9 @@ def test_the_verbs_of_the_engine_call_every_script(
     engine.pools.resume("default")
     engine.pools.configure("default", slots=1)
     engine.types.set("t", {"priority": 1})
+    token = engine.scalings.take("host", 1_000) or ""
+    decision = Decision(slots=2, reason="in_tolerance_band")
+    engine.scalings.decided(token, "default", Sighting(slots=1, workers=1), decision, at_ms=0, dry_run=False)
     facts = WorkerInfo(id="w", host="w", hostname="m", pid=1, pools={}, started_at_ms=1, state="consuming")
     engine.workers.beat([facts], ttl_ms=1_000)
     engine.upkeep.prune_partition(steps.route)

@@ -1,4 +1,5 @@
-"""pool_set.lua, type_set.lua, pause_set.lua and pool_create.lua: what people change, in one slot, with its news."""
+"""Scripts over what people change, in one slot, with its news: pool_set.lua, type_set.lua, pause_set.lua,
+pool_create.lua, service_take.lua, pool_autoscale.lua."""
 
 from __future__ import annotations
 
@@ -6,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from jobs.exceptions import LeaseLost
 from jobs.store.connection import Store
 from jobs.store.keys import SettingKeys
+from tests.support.partition import NOW
 
 
 @pytest.fixture
@@ -127,7 +130,57 @@ def test_no_pool_comes_into_being_while_its_partitions_were_told_something_older
     assert stored(store, keys.topology) == {b"a": b"{}"}
 
 
-@pytest.mark.parametrize("key", ["pools", "types", "pauses", "topology", "news"])
+# service_take.lua and pool_autoscale.lua -----------------------------------------------------------------------------
+
+
+def take(store: Store, keys: SettingKeys, holder: str, token: str, now: int = NOW) -> Any:
+    service = {"service": "autoscaler", "holder": holder, "token": token, "ttl": 1_000}
+    return store.run("service_take", keys, given_now=now, **service)
+
+
+def scale(store: Store, keys: SettingKeys, token: str, slots: str = "7", now: int = NOW) -> Any:
+    decided = {"pool": "a", "decisions": "packed", "slots": slots}
+    return store.run("pool_autoscale", keys, given_now=now, token=token, **decided)
+
+
+def test_the_right_to_a_service_is_kept_by_renewing_it_and_taken_when_it_is_over(
+    store: Store, keys: SettingKeys
+) -> None:
+    assert take(store, keys, "one", "t1") == [b"t1", b"one", NOW + 1_000]
+    assert take(store, keys, "two", "t2", NOW + 500) == [b"", b"one", NOW + 1_000]
+    assert take(store, keys, "one", "t3", NOW + 900) == [b"t1", b"one", NOW + 1_900]
+    assert take(store, keys, "two", "t4", NOW + 1_900) == [b"t4", b"two", NOW + 2_900]
+
+
+def test_a_right_that_cannot_be_read_is_free(store: Store, keys: SettingKeys) -> None:
+    store.client.hset(keys.services, "autoscaler", b"\xc1")
+
+    assert take(store, keys, "one", "t1")[0] == b"t1"
+
+
+def test_a_decision_is_written_with_its_effect_and_its_news(store: Store, keys: SettingKeys) -> None:
+    take(store, keys, "one", "t1")
+
+    assert scale(store, keys, "t1") == b"ok"
+    assert stored(store, keys.scalings) == {b"a": b"packed"}
+    assert stored(store, keys.pools) == {b"a:scaled_to": b"7"}
+    assert news(store, keys) == ["pools"]
+
+    scale(store, keys, "t1", "")
+    assert news(store, keys) == ["pools"], "nothing was changed"
+
+
+@pytest.mark.parametrize(("token", "now"), [("t2", NOW), ("", NOW), ("t1", NOW + 1_000)])
+def test_nobody_writes_a_decision_without_the_right(store: Store, keys: SettingKeys, token: str, now: int) -> None:
+    take(store, keys, "one", "t1")
+
+    with pytest.raises(LeaseLost):
+        scale(store, keys, token, now=now)
+
+    assert (stored(store, keys.scalings), stored(store, keys.pools)) == ({}, {})
+
+
+@pytest.mark.parametrize("key", ["pools", "types", "pauses", "topology", "news", "services", "scalings"])
 def test_nothing_is_written_where_a_key_is_of_the_wrong_type(store: Store, keys: SettingKeys, key: str) -> None:
     store.client.set(getattr(keys, key), "x")
     calls = {
@@ -136,6 +189,8 @@ def test_nothing_is_written_where_a_key_is_of_the_wrong_type(store: Store, keys:
         "pauses": lambda: pause_set(store, keys, "one"),
         "topology": lambda: create(store, keys, 0),
         "news": lambda: type_set(store, keys, "{}", "1"),
+        "services": lambda: scale(store, keys, "t1"),
+        "scalings": lambda: scale(store, keys, "t1"),
     }
 
     with pytest.raises(Exception, match="WRONGTYPE"):

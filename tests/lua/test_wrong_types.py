@@ -137,8 +137,10 @@ def test_no_script_is_forgotten() -> None:
         "limit_wait",
         "line_page",
         "pause_set",
+        "pool_autoscale",
         "pool_create",
         "pool_set",
+        "service_take",
         "type_set",
         "worker_beat",
     }

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from jobs import api
-from jobs.api import JobFilter
 from jobs.core.job import Job
 from jobs.core.states import JobState
 from jobs.exceptions import WrongState
 from jobs.management import durations
 from jobs.management.arguments import (
-    Parser,
     Verbs,
+    add_bulk,
     add_filters,
     add_ids,
     add_page,
@@ -26,7 +25,7 @@ from jobs.management.base import VerbCommand
 from jobs.management.columns import DEAD, GROUPS, show_job, show_page
 from jobs.management.errors import usage
 from jobs.management.output import Output
-from jobs.management.selection import act_on, confirmed, dry_run, remove, whole_page, work_through
+from jobs.management.selection import act_on, chosen_jobs, confirmed, dry_run, remove, whole_page, work_through
 
 GROUPED = 1_000
 """Of more dead jobs than these, the newest are grouped."""
@@ -80,7 +79,7 @@ class Command(VerbCommand):
                 manage.py dlq resubmit --all --type email.send --since 2h --rate 10/s --yes
             """,
         )
-        self._bulk(resubmit)
+        add_bulk(resubmit, "every dead job that matches the filters", states=False)
         add_payload(resubmit, what="a corrected payload")
         resubmit.add_argument(
             "--rate", type=durations.rate, metavar="N/s", help="with --all: no faster than this: 10/s, 90/m"
@@ -94,15 +93,7 @@ class Command(VerbCommand):
                 manage.py dlq discard --all --type old.report --yes
             """,
         )
-        self._bulk(discard)
-
-    @staticmethod
-    def _bulk(parser: Parser) -> None:
-        add_ids(parser, optional=True)
-        parser.add_argument("--all", action="store_true", help="every dead job that matches the filters")
-        add_filters(parser, states=False)
-        parser.add_argument("--yes", action="store_true", help="do not ask")
-        parser.add_argument("--dry-run", action="store_true", help="only say how many and which; change nothing")
+        add_bulk(discard, "every dead job that matches the filters", states=False)
 
     def show_list(self, output: Output, *, limit: int, cursor: str | None, **options: Any) -> None:
         page = whole_page(output, job_filter(options, states=DEAD_ONLY), cursor=cursor, limit=limit)
@@ -127,24 +118,24 @@ class Command(VerbCommand):
 
     def resubmit(self, output: Output, *, ids: list[str], rate: float | None, **options: Any) -> None:
         payload = payload_from(options)
-        chosen = chosen_jobs(ids, options)
+        chosen = chosen_jobs(ids, options, states=DEAD_ONLY)
         if chosen is None:
             if rate is not None:
                 raise usage("--rate is for --all: single jobs are resubmitted at once.", fix="Leave it out.")
             act_on(output, ids, lambda id: api.resubmit(dead(id).id, payload=payload), "resubmit")
         elif options["dry_run"]:
-            dry_run(output, chosen, "resubmit")
+            dry_run(output, chosen, "resubmit", columns=DEAD)
         else:
             chosen = confirmed(output, chosen, "resubmit", yes=options["yes"])
             steps = api.resubmit_matching(chosen, payload=payload, rate=rate)
             work_through(output, steps, doing="resubmit", did="Resubmitted")
 
     def discard(self, output: Output, *, ids: list[str], **options: Any) -> None:
-        chosen = chosen_jobs(ids, options)
+        chosen = chosen_jobs(ids, options, states=DEAD_ONLY)
         if chosen is None:
             remove(output, ids, "discarded", check=dead)
         elif options["dry_run"]:
-            dry_run(output, chosen, "discard")
+            dry_run(output, chosen, "discard", columns=DEAD)
         else:
             chosen = confirmed(output, chosen, "discard", yes=options["yes"])
             work_through(output, api.discard_matching(chosen), doing="discard", did="Discarded")
@@ -160,17 +151,3 @@ def dead(id: str) -> Job:
             fix=f"Look at it with 'manage.py jobs show {id}'.",
         )
     return job
-
-
-def chosen_jobs(ids: list[str], options: dict[str, Any]) -> JobFilter | None:
-    """The filter that ``--all`` and its filters describe, or None where single ids are named."""
-    if ids and (options["all"] or is_filtered(options)):
-        raise usage("Ids name the jobs, --all and filters match them.", fix="Give the one or the other.")
-    if ids and options["dry_run"]:
-        raise usage("--dry-run is for --all: with ids it is plain which jobs it would be.", fix="Leave it out.")
-    if not ids and not options["all"]:
-        raise usage(
-            "Nothing says which jobs." if not is_filtered(options) else "Filters need --all.",
-            fix="Name ids, or write --all with filters such as --type email.send.",
-        )
-    return None if ids else job_filter(options, states=DEAD_ONLY)

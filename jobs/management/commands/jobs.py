@@ -5,16 +5,38 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from jobs import api
 from jobs.api import LogPage, Reason
 from jobs.core.job import Job
+from jobs.core.states import LIVE
 from jobs.management import durations
-from jobs.management.arguments import Verbs, add_filters, add_ids, add_page, add_reveal, is_filtered, job_filter
+from jobs.management.arguments import (
+    Verbs,
+    add_bulk,
+    add_filters,
+    add_ids,
+    add_page,
+    add_reveal,
+    is_filtered,
+    job_filter,
+)
 from jobs.management.base import VerbCommand
 from jobs.management.columns import JOBS, job_dict, show_job, show_logs, show_page
 from jobs.management.errors import usage
 from jobs.management.output import Output
-from jobs.management.selection import act_on, for_each, remove, report, whole_page
+from jobs.management.selection import (
+    act_on,
+    chosen_jobs,
+    confirmed,
+    dry_run,
+    for_each,
+    remove,
+    report,
+    whole_page,
+    work_through,
+)
 from jobs.management.tailing import ends_quietly, tail_all, tail_one
 from jobs.management.waiting import ended_badly, wait_for
 
@@ -52,13 +74,18 @@ class Command(VerbCommand):
         add_ids(showing)
         add_reveal(showing)
         showing.add_argument("--logs", action="store_true", help="also what its attempts have logged through ctx.log")
-        add_ids(
+        add_bulk(
             verbs.add(
                 "cancel",
                 self.cancel,
                 help="Cancel jobs. A waiting job ends at once; a running one is asked to stop.",
-                examples="manage.py jobs cancel ID ID",
-            )
+                examples="""
+                    manage.py jobs cancel ID ID
+                    manage.py jobs cancel --all --type report.build --state ready --dry-run
+                    manage.py jobs cancel --all --tag nightly --yes
+                """,
+            ),
+            "every job that has not ended and matches the filters",
         )
         add_ids(
             verbs.add(
@@ -134,8 +161,17 @@ class Command(VerbCommand):
 
         report(output, ids, for_each(output, ids, read, doing="read"), show)
 
-    def cancel(self, output: Output, *, ids: list[str], **_options: Any) -> None:
-        act_on(output, ids, api.cancel, "cancel")
+    def cancel(self, output: Output, *, ids: list[str], **options: Any) -> None:
+        chosen = chosen_jobs(ids, options)
+        if chosen is None:
+            act_on(output, ids, api.cancel, "cancel")
+            return
+        chosen = msgspec.structs.replace(chosen, states=chosen.states or tuple(LIVE))
+        if options["dry_run"]:
+            dry_run(output, chosen, "cancel", columns=JOBS)
+        else:
+            chosen = confirmed(output, chosen, "cancel", yes=options["yes"])
+            work_through(output, api.cancel_matching(chosen), doing="cancel", did="Cancelled")
 
     def retry(self, output: Output, *, ids: list[str], **_options: Any) -> None:
         act_on(output, ids, api.retry, "retry")

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import getpass
 from datetime import timedelta
 from typing import Any
 
-from django.utils import timezone
-
 from jobs import api
 from jobs.management import durations
-from jobs.management.arguments import Parser, Verbs, not_negative
+from jobs.management.arguments import Parser, Verbs, add_pause, not_negative, positive
 from jobs.management.base import VerbCommand
-from jobs.management.columns import POOLS, show_pool
+from jobs.management.columns import POOLS, show_autoscale, show_pool
 from jobs.management.output import Output
 
 
 class Command(VerbCommand):
-    help = "List and show pools, change their slots, pause and resume them."
+    help = "List and show pools, size them by hand or let a machine do it, pause and resume them."
     examples = """
         manage.py pools list
         manage.py pools pause critical --reason "mail provider is down" --for 1h
@@ -38,7 +35,7 @@ class Command(VerbCommand):
         scale = verbs.add(
             "scale",
             self.scale,
-            help="Set the slots per worker process; running workers follow within seconds.",
+            help="Set the slots per worker process; running workers follow within a second.",
             examples="manage.py pools scale background 20",
         )
         _name(scale)
@@ -55,11 +52,41 @@ class Command(VerbCommand):
             """,
         )
         _name(pause)
-        pause.add_argument("--reason", default="", metavar="TEXT", help="why; shown wherever the pool is")
-        pause.add_argument(
-            "--for", dest="span", type=durations.duration, metavar="SPAN", help="resume by itself after: 30m, 1h"
-        )
+        add_pause(pause)
         _name(verbs.add("resume", self.resume, help="End a pause.", examples="manage.py pools resume critical"))
+
+        self._autoscale(
+            verbs.add(
+                "autoscale",
+                self.autoscale,
+                help="Let the slots follow how long jobs wait. Without options, show the rule and its last decisions.",
+                examples="""
+                    manage.py pools autoscale media --dry-run --min 2 --max 20 --target-wait 10s --tolerance 2s
+                    manage.py pools autoscale media --on
+                    manage.py pools autoscale media
+                """,
+            )
+        )
+
+    @staticmethod
+    def _autoscale(parser: Parser) -> None:
+        _name(parser)
+        mode = parser.add_mutually_exclusive_group()
+        for word, value, what in (
+            ("--on", "on", "decisions are carried out"),
+            ("--dry-run", "dry_run", "decisions are recorded and not carried out"),
+            ("--off", "off", "the slots are as set by hand"),
+        ):
+            mode.add_argument(word, dest="mode", action="store_const", const=value, help=what)
+        add = parser.add_argument
+        add("--min", dest="min_slots", type=not_negative, metavar="N", help="never fewer slots per worker process")
+        add("--max", dest="max_slots", type=positive, metavar="N", help="never more slots per worker process")
+        for option, field, what in (
+            ("--target-wait", "target_wait_seconds", "how long a job should wait: 500ms, 5s, 1m"),
+            ("--tolerance", "tolerance_seconds", "off by no more than this, nothing is changed"),
+            ("--cooldown", "cooldown_seconds", "at least so long between two changes"),
+        ):
+            add(option, dest=field, type=durations.seconds, metavar="SPAN", help=what)
 
     def show_list(self, output: Output, **_options: Any) -> None:
         documents = [pool.as_dict() for pool in api.pools.list()]
@@ -71,25 +98,27 @@ class Command(VerbCommand):
             output.hint("There is no pool yet: the first job or worker of a pool makes it.")
 
     def show(self, output: Output, *, name: str, **_options: Any) -> None:
-        show_pool(output, api.pools.get(name))
+        show_pool(output, api.pools.get(name), api.pools.settings(name))
 
     def scale(self, output: Output, *, name: str, slots: int, **_options: Any) -> None:
         show_pool(output, api.pools.scale(name, slots))
 
+    def autoscale(self, output: Output, *, name: str, mode: str | None, **options: Any) -> None:
+        numbers = {field: options[field] for field in AUTOSCALE if options[field] is not None}
+        if mode or numbers:
+            api.pools.autoscale(name, mode=mode, **numbers)
+        show_autoscale(output, name, api.pools.settings(name), api.pools.scalings(name))
+
     def pause(self, output: Output, *, name: str, reason: str, span: timedelta | None, **_options: Any) -> None:
-        until = None if span is None else timezone.now() + span
-        show_pool(output, api.pools.pause(name, by=operator(), reason=reason, until=until))
+        with output.progress("wait for what was handed out"):
+            pool = api.pools.pause(name, reason=reason, until=span)
+        show_pool(output, pool)
 
     def resume(self, output: Output, *, name: str, **_options: Any) -> None:
         show_pool(output, api.pools.resume(name))
 
 
-def operator() -> str:
-    """Who stands behind a command, for the pause that others will see."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container may run under a number that has no name
-        return "command line"
+AUTOSCALE = ("min_slots", "max_slots", "target_wait_seconds", "tolerance_seconds", "cooldown_seconds")
 
 
 def _name(parser: Parser) -> None:

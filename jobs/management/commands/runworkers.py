@@ -17,7 +17,9 @@ from jobs.management.base import SchedulerCommand
 from jobs.management.durations import seconds
 from jobs.management.errors import CommandFailed
 from jobs.runtime.hook import Hook
+from jobs.runtime.process import new_host_id
 from jobs.runtime.service import Service
+from jobs.services.autoscaler import Autoscaler
 from jobs.services.pauses import PauseKeeper
 from jobs.services.promoter import Promoter
 from jobs.services.pruner import Pruner
@@ -98,6 +100,7 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
     return [
         Promoter(engine),
         PauseKeeper(engine),
+        Autoscaler(engine, new_host_id()),
         Recoverer(engine, options.lease_seconds),
         Pruner(engine),
         Reconciler(engine),

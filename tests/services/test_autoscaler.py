@@ -1,0 +1,110 @@
+"""Pools are sized by how long their jobs wait, by one host at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jobs.engine import EVERYTHING, Engine, WorkerInfo
+from jobs.services.autoscaler import EVERY_SECONDS, IDLE_SECONDS, Autoscaler
+from tests.support.clock import ManualClock
+
+RULE = {
+    "min_slots": 1,
+    "max_slots": 20,
+    "target_wait_seconds": 10.0,
+    "tolerance_seconds": 1.0,
+    "cooldown_seconds": 30.0,
+}
+
+
+@pytest.fixture
+def busy(engine: Engine, enqueue: Callable[..., list[str]], lease: Callable[..., Any], clock: ManualClock) -> Engine:
+    """Four slots of one worker, all in use, and jobs that have waited for 15 seconds."""
+    engine.pools.configure("default", slots=4, autoscale=RULE)
+    facts: dict[str, Any] = {"host": "h", "hostname": "h", "pid": 1, "started_at_ms": 1, "state": "consuming"}
+    engine.workers.beat([WorkerInfo(id="h.1", pools={"default": 4}, **facts)], ttl_ms=3_600_000)
+    enqueue(50)
+    lease(4, lease_ms=3_600_000)
+    clock.advance(15)
+    return engine
+
+
+def reasons(engine: Engine) -> list[str]:
+    return [made.reason for made in engine.scalings.history("default")]
+
+
+def test_a_pool_whose_jobs_wait_too_long_gets_more_slots(busy: Engine) -> None:
+    scaler = Autoscaler(busy, "host")
+
+    assert scaler.tick() == {"scaled": 1}
+    assert busy.pools.slots("default") > 4
+    assert scaler.every == EVERY_SECONDS
+
+
+def test_the_next_change_waits_for_the_cooldown(busy: Engine, clock: ManualClock) -> None:
+    scaler = Autoscaler(busy, "host")
+    scaler.tick()
+    grown = busy.pools.slots("default")
+
+    clock.advance(10)
+    assert scaler.tick() == {"scaled": 0}
+    assert reasons(busy)[-1] == "cooling_down"
+    assert busy.pools.slots("default") == grown
+
+
+def test_an_empty_pool_gives_its_slots_back(engine: Engine, busy: Engine, clock: ManualClock) -> None:
+    for job in engine.jobs.page(limit=1000).items:
+        engine.jobs.cancel(job.id)
+
+    Autoscaler(busy, "host").tick()
+
+    assert reasons(busy) == ["predicted_wait_zero"]
+    assert busy.pools.slots("default") == 3
+
+
+def test_a_dry_run_changes_nothing(busy: Engine) -> None:
+    busy.pools.configure("default", autoscale={**RULE, "dry_run": True})
+
+    assert Autoscaler(busy, "host").tick() == {"scaled": 0}
+    assert busy.pools.slots("default") == 4
+    assert busy.scalings.history("default")[-1].is_change
+
+
+def test_a_paused_system_is_left_as_it_is(busy: Engine) -> None:
+    busy.pauses.pause(EVERYTHING, by="ana")
+
+    Autoscaler(busy, "host").tick()
+
+    assert reasons(busy) == ["paused"]
+
+
+def test_a_second_host_decides_nothing_while_the_first_one_lives(busy: Engine, clock: ManualClock) -> None:
+    first, second = Autoscaler(busy, "one"), Autoscaler(busy, "two")
+    first.tick()
+    clock.advance(30)
+    assert second.tick() == {"scaled": 0}
+    assert len(reasons(busy)) == 1
+
+    clock.advance(10)
+    assert second.tick() == {"scaled": 1}, "the first one was not heard of for too long"
+    assert first.tick() == {"scaled": 0}
+
+
+def test_where_no_pool_is_to_be_sized_nothing_is_asked(engine: Engine) -> None:
+    scaler = Autoscaler(engine, "host")
+
+    assert (scaler.tick(), scaler.every) == ({"scaled": 0}, IDLE_SECONDS)
+    assert not engine.store.client.exists(f"{engine.store.namespace}:{{settings}}:services")
+
+
+def test_settings_for_a_pool_that_never_was_are_passed_over(engine: Engine) -> None:
+    engine.store.client.hset(
+        f"{engine.store.namespace}:{{settings}}:pools",
+        "ghost:autoscale",
+        b'{"min_slots":1,"max_slots":2,"target_wait_seconds":1}',
+    )
+
+    assert Autoscaler(engine, "host").tick() == {"scaled": 0}
