@@ -14,6 +14,7 @@ from django.core.signals import setting_changed
 from jobs.conf import Settings, get_settings
 from jobs.core.clock import Clock, ServerClock
 from jobs.core.pause import EVERYTHING, Pause, PauseState, Scope
+from jobs.engine.batches import BATCH
 from jobs.engine.deaths import DeathNotices
 from jobs.engine.explain import Explain, Reason
 from jobs.engine.following import Changes, Follower
@@ -36,6 +37,7 @@ from jobs.store.connection import Store
 from jobs.store.topology import Topology
 
 __all__ = [
+    "BATCH",
     "EVERYTHING",
     "Autoscale",
     "Changes",

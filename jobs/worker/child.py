@@ -56,6 +56,9 @@ log = logging.getLogger("jobs.worker")
 TICK_SECONDS = 0.2
 """How often leases are held against the clock and the supervisor is told what changed."""
 
+SWITCH_SECONDS = 0.001
+"""How long a running handler may keep the interpreter's lock from the threads that fetch and report."""
+
 FLUSH_SECONDS = 10.0
 """On the way out: how long the store may take to hear the last results."""
 
@@ -116,6 +119,7 @@ class Child:
         )
 
     def run(self) -> int:
+        sys.setswitchinterval(SWITCH_SECONDS)
         signal.signal(signal.SIGINT, wake_only)  # Ctrl-C reaches the whole terminal; the supervisor tells us what to do
         signal.signal(signal.SIGTERM, lambda *_: self._retire("it was sent SIGTERM"))
         faulthandler.register(signal.SIGQUIT)  # prints the stack of every thread

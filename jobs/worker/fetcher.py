@@ -12,14 +12,13 @@ from collections.abc import Callable
 from time import monotonic
 
 from jobs.core.job import Route
-from jobs.engine import Engine, LeaseReply, new_token
+from jobs.engine import BATCH, Engine, LeaseReply, new_token
 from jobs.registry import registry
 from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff
 from jobs.worker.batch import Batch
 from jobs.worker.cells import MAX_SLOTS, Cells
 from jobs.worker.flusher import Flusher
 from jobs.worker.line import STALL_SECONDS, Line
-from jobs.worker.lookahead import MOST
 from jobs.worker.options import WorkerOptions
 from jobs.worker.settlement import Park, Release
 from jobs.worker.slots import PoolSlots, Work
@@ -201,7 +200,7 @@ class Fetcher(threading.Thread):
         line.measure()
         if self._quiet or line.has_enough or self._flusher.backlog > UNFLUSHED_LIMIT:
             return 0
-        return min(line.room, MOST, *self._allowances())
+        return min(line.room, BATCH, *self._allowances())
 
     def _allowances(self) -> list[int]:
         """What is left of the limits of the whole process."""

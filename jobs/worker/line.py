@@ -34,6 +34,7 @@ class Line:
     def measure(self) -> None:
         self._lookahead.measure(self.slots.ended, self.slots.busy_seconds)
         self.slots.low_water = self._ahead // 2
+        self.slots.gate.follow(self._lookahead.mean_seconds)
 
     @property
     def has_enough(self) -> bool:

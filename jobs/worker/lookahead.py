@@ -9,8 +9,8 @@ from __future__ import annotations
 HORIZON_SECONDS = 0.05
 """A job held ready waits about this long at most, if the jobs before it are as short as the last ones were."""
 
-MOST = 1000
-"""As many as one lease call may bring."""
+MOST = 2000
+"""As many as two lease calls may bring: while one is under way, what the other brought is run."""
 
 _WEIGHT = 0.3
 """Of the newest measurement in the running mean: three or four measurements decide."""
@@ -20,7 +20,8 @@ class Lookahead:
     """Follows the run time of a pool's jobs. Not thread-safe: the fetcher owns it."""
 
     def __init__(self) -> None:
-        self._mean_seconds: float | None = None
+        self.mean_seconds: float | None = None
+        """What a job takes; None until the first has ended."""
         self._ended = 0
         self._busy_seconds = 0.0
 
@@ -32,14 +33,14 @@ class Lookahead:
 
     def stalled(self, seconds: float) -> None:
         """No slot has finished for so long although jobs wait: they are not short any more."""
-        self._mean_seconds = max(seconds, self._mean_seconds or 0.0)
+        self.mean_seconds = max(seconds, self.mean_seconds or 0.0)
 
     def jobs(self, slots: int) -> int:
         """How many to hold for as many slots; 0 until the first job has ended."""
-        if self._mean_seconds is None:
+        if self.mean_seconds is None:
             return 0
-        return min(MOST, int(slots * HORIZON_SECONDS / max(self._mean_seconds, 1e-6)))
+        return min(MOST, int(slots * HORIZON_SECONDS / max(self.mean_seconds, 1e-6)))
 
     def _learn(self, seconds: float) -> None:
-        old = self._mean_seconds
-        self._mean_seconds = seconds if old is None else old + _WEIGHT * (seconds - old)
+        old = self.mean_seconds
+        self.mean_seconds = seconds if old is None else old + _WEIGHT * (seconds - old)

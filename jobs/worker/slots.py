@@ -14,6 +14,7 @@ from jobs.registry import JobType
 from jobs.worker import database
 from jobs.worker.batch import Batch
 from jobs.worker.cells import Cell, Cells
+from jobs.worker.gate import Gate
 from jobs.worker.settlement import Settlement
 
 if TYPE_CHECKING:
@@ -67,17 +68,22 @@ class Slot:
             settle(work.batch, settlement)
             self.ended += 1  # only now: a process that has nothing in hand may end at any moment
             pool.slot_finished()
+        pool.gate.leave(self)
         database.close_all()
         self._cells.give_back(self.cell)
         self.retired = True
 
     def _next_work(self) -> Work | None:
         """None: this slot is one too many. What the last job left open is closed when it grows stale."""
+        queue, gate = self._pool.queue, self._pool.gate
         while True:
+            timeout = database.seconds_until_stale()
             try:
-                return self._pool.queue.get(timeout=database.seconds_until_stale())
+                if gate.enter(self, timeout):
+                    return queue.get(timeout=timeout)
             except Empty:
-                database.close_stale()
+                pass
+            database.close_stale()
 
 
 class PoolSlots:
@@ -96,6 +102,7 @@ class PoolSlots:
         self.name = name
         self.size = size
         self.queue: SimpleQueue[Work | None] = SimpleQueue()
+        self.gate = Gate(self.queue.qsize, lambda: self.ended)
         self.low_water = 0
         self._slots: list[Slot] = []
         self._handed = 0  # minus what was taken back
