@@ -22,6 +22,7 @@ from jobs.runtime.service import Service
 from jobs.services.autoscaler import Autoscaler
 from jobs.services.pauses import PauseKeeper
 from jobs.services.promoter import Promoter
+from jobs.services.historian import Historian
 from jobs.services.pruner import Pruner
 from jobs.services.queue_watch import QueueWatch
 from jobs.services.reconciler import Reconciler
@@ -103,6 +104,7 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
         Autoscaler(engine, new_host_id()),
         Recoverer(engine, options.lease_seconds),
         Pruner(engine),
+        Historian(engine),
         Reconciler(engine),
         *_hooks(engine),
     ]
