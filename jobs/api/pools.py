@@ -18,6 +18,10 @@ from jobs.exceptions import OptionInvalid, WrongState
 UNSET = PoolSettings()
 MOST_SLOTS = 1000
 
+Limit = int | msgspec.UnsetType | None
+MOST = 2_147_483_647
+"""The largest limit: what a database keeps in such a field."""
+
 
 def list() -> Sequence[Pool]:
     """All pools, by name."""
@@ -48,6 +52,24 @@ def scale(name: str, slots: int | None) -> Pool:
             fix=f"Change its bounds, or turn it off: `manage.py pools autoscale {name} --off`.",
         )
     return _change("pool.scale", name, slots=slots)
+
+
+def limit(name: str, *, max_running: Limit = msgspec.UNSET, max_pending: Limit = msgspec.UNSET) -> Pool:
+    """Limits the pool over all hosts, for good; what is not given stays as it is, None means no limit.
+
+    ``max_running``: jobs at once; from when this returns no more are started, what runs goes on. ``max_pending``:
+    waiting jobs, beyond which producers get PoolFull (within a second in every process). Creates the pool.
+    """
+    given = {"max_running": max_running, "max_pending": max_pending}
+    changes = {setting: value for setting, value in given.items() if value is not msgspec.UNSET}
+    if not changes:
+        raise OptionInvalid(
+            "Neither max_running nor max_pending is given", fix="Write max_running=5, or None for no limit."
+        )
+    for setting, value in changes.items():
+        if value is not None:
+            options.check_whole(setting, value, 0, MOST)
+    return _change("pool.limit", name, **changes)
 
 
 def autoscale(
@@ -144,5 +166,6 @@ asettings = twin(settings)
 ascale = twin(scale, uses_database=True)
 ascalings = twin(scalings)
 aautoscale = twin(autoscale, uses_database=True)
+alimit = twin(limit, uses_database=True)
 apause = twin(pause, uses_database=True)
 aresume = twin(resume, uses_database=True)

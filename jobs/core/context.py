@@ -14,7 +14,7 @@ import msgspec
 from jobs.core.job import LeasedJob, moment_or_none
 from jobs.core.job_log import JobLog, Keep
 from jobs.core.wording import shown
-from jobs.exceptions import OptionInvalid
+from jobs.exceptions import LeaseLost, OptionInvalid
 
 Report = Callable[[float, float | None, str], None]
 """Takes ``(current, total, message)`` to where people see it. Must not block for long: async handlers call it too."""
@@ -36,6 +36,8 @@ class Context(msgspec.Struct, eq=False):
     report: Report | None = None
     stop_reason: BaseException | None = None
     keep_line: Keep | None = None
+    is_lease_over: Callable[[], bool] | None = None
+    """Asks the clock whether the lease can still be ours."""
 
     @property
     def id(self) -> str:
@@ -115,13 +117,18 @@ class Context(msgspec.Struct, eq=False):
             self.report(current, total, str(message))
 
     def is_cancelled(self) -> bool:
-        """True once this attempt should stop: cancelled, timed out, or its lease lost. Costs nothing to ask."""
-        return self.stop_reason is not None
+        """True once this attempt should stop: cancelled, timed out, or its lease lost. Costs next to nothing to ask.
+
+        Also true from the first instruction on in a process that was frozen for longer than its lease.
+        """
+        return self.stop_reason is not None or (self.is_lease_over is not None and self.is_lease_over())
 
     def raise_if_cancelled(self) -> None:
         """Raises ``JobCancelled``, ``JobTimeout`` or ``LeaseLost`` if this attempt should stop."""
         if self.stop_reason is not None:
             raise self.stop_reason
+        if self.is_cancelled():
+            raise LeaseLost(f"The lease of job {self.id} could not be renewed in time.")
 
     def stop(self, reason: BaseException) -> None:
         """For the worker: asks the handler to stop. The first reason stays."""

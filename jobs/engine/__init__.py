@@ -15,6 +15,7 @@ from jobs.conf import Settings, get_settings
 from jobs.core.clock import Clock, ServerClock
 from jobs.core.pause import EVERYTHING, Pause, PauseState, Scope
 from jobs.engine.batches import BATCH
+from jobs.engine.caps import Caps, Pending
 from jobs.engine.deaths import DeathNotices
 from jobs.engine.explain import Explain, Reason
 from jobs.engine.following import Changes, Follower
@@ -83,9 +84,11 @@ class Engine:
         self.store = store
         self.settings = settings
         self.topology = Topology(store)
-        self.jobs = Jobs(store, settings, clock, self.topology)
+        self.pending = Pending(store)
+        self.jobs = Jobs(store, settings, clock, self.topology, self.pending)
         self.leases = Leases(store, settings, clock)
         self.limits = Limits(store, clock, self.topology)
+        self.caps = Caps(store, self.topology)
         self.logs = Logs(store, settings)
         self.deaths = DeathNotices(store, clock)
         self.news = News(store)
@@ -93,7 +96,9 @@ class Engine:
         self.types = Types(store, self.pauses)
         self.workers = Workers(store, clock)
         self.series = Series(store, clock)
-        self.pools = Pools(store, settings, clock, self.topology, self.workers, self.pauses, self.series)
+        self.pools = Pools(
+            store, settings, clock, self.topology, self.workers, self.pauses, self.series, self.caps, self.pending
+        )
         self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
         self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.limits)
         self.scalings = Scalings(store, clock)

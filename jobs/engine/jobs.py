@@ -16,6 +16,7 @@ from jobs.core.clock import Clock
 from jobs.core.job import EARLIEST_MS, LATEST_MS, Enqueued, Job, JobSpec, Route, Unique, moment
 from jobs.core.states import JobState
 from jobs.engine.batches import READ_BATCH, batches
+from jobs.engine.caps import Pending
 from jobs.engine.holders import Holders, forget_id
 from jobs.engine.listing import JobFilter, Page, list_jobs
 from jobs.exceptions import (
@@ -24,6 +25,7 @@ from jobs.exceptions import (
     OptionInvalid,
     OutcomeUnknown,
     PayloadTooLarge,
+    PoolFull,
     SchedulerError,
     StoreUnavailable,
     WrongState,
@@ -53,11 +55,19 @@ class _IdVoided(Exception):
 class Jobs:
     """See the module. Every verb raises StoreUnavailable or OutcomeUnknown where the server is away."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock, topology: Topology) -> None:
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        topology: Topology,
+        pending: Pending,
+    ) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
         self._topology = topology
+        self._pending = pending
         self._directory = Holders(store, "ids")
         self._unique = Holders(store, "unique")
 
@@ -66,9 +76,9 @@ class Jobs:
     def enqueue(self, spec: JobSpec, payloads: Sequence[bytes], *, ids: Sequence[str] | None = None) -> list[Enqueued]:
         """Creates one job per payload (JSON objects). A caller's id or a unique key goes with exactly one payload.
 
-        Raises PayloadTooLarge, DuplicateJob, OptionInvalid. Of several payloads either all are refused for their size
-        or none; after OutcomeUnknown in a later batch of 1,000 the earlier ones exist. ``ids``: from ``new_ids`` for
-        the same pool, one per payload, for callers that must know them before.
+        Raises PayloadTooLarge, DuplicateJob, OptionInvalid, PoolFull. Of several payloads either all are refused for
+        their size or for want of room, or none; after OutcomeUnknown in a later batch of 1,000 the earlier ones exist.
+        ``ids``: from ``new_ids`` for the same pool, one per payload, for callers that must know them before.
         """
         self._refuse_large(payloads)
         _refuse_times(spec)
@@ -101,7 +111,9 @@ class Jobs:
         for batch in batches(zip(all_ids, payloads, strict=True), lambda pair: len(pair[1])):
             batch_ids = [job_id for job_id, _ in batch]
             bodies = [header + payload for _, payload in batch]
-            now, due, _ = self._create(spec, route, batch_ids, bodies, check_ids="2" if made_before else "")
+            to_follow = len(all_ids) - len(created) - len(batch_ids)  # all of them find room, or none is created
+            check_ids = "2" if made_before else ""
+            now, due, _ = self._create(spec, route, batch_ids, bodies, check_ids=check_ids, to_follow=to_follow)
             state, run_at = _first_state(now, due), moment(due)
             created += [
                 Enqueued(id=job_id, type=spec.type, pool=spec.pool, state=state, run_at=run_at) for job_id in batch_ids
@@ -134,7 +146,12 @@ class Jobs:
 
     def _enqueue_claimed(self, spec: JobSpec, route: Route, job_id: str, body: bytes, void_seen: str = "") -> Enqueued:
         """The second step. DuplicateJob if a job has the id, _IdVoided if somebody took our claim for abandoned."""
-        now, due, refused = self._create(spec, route, [job_id], [body], check_ids="1", void_seen=void_seen)
+        try:
+            now, due, refused = self._create(spec, route, [job_id], [body], check_ids="1", void_seen=void_seen)
+        except PoolFull:
+            if spec.id is not None:
+                forget_id(self._store, route, job_id)
+            raise
         if refused:
             why, _, void = refused[1].decode().partition(":")
             raise _IdVoided(void) if why == "voided" else _id_taken(job_id)
@@ -171,6 +188,9 @@ class Jobs:
                 return self._enqueue_claimed(spec, route, job_id, body, void_seen)
             except _IdVoided as void:
                 void_seen = void.seen if spec.id is not None else ""  # else the next round has another id
+            except PoolFull:
+                self._unique.drop(name, job_id)
+                raise
             except DuplicateJob:
                 self._unique.drop(name, job_id)
                 if spec.id is not None:
@@ -248,24 +268,36 @@ class Jobs:
         *,
         check_ids: str = "",
         void_seen: str = "",
+        to_follow: int = 0,
     ) -> tuple[int, int, list[bytes]]:
         items: list[str | bytes] = []
         for pair in zip(ids, bodies, strict=True):
             items += pair
-        now, due, *refused = self._store.run(
-            "job_enqueue",
-            self._keys(route),
-            items,
-            when_resent={"check_ids": "2"},
-            given_now=self._now(),
-            check_ids=check_ids,
-            type=spec.type,
-            priority=spec.priority,
-            delay=max(0, spec.delay_ms),
-            run_at="" if spec.run_at_ms is None else spec.run_at_ms,
-            void_seen=void_seen,
-        )
+        limit = self._pending_limit(spec)
+        try:
+            now, due, *refused = self._store.run(
+                "job_enqueue",
+                self._keys(route),
+                items,
+                when_resent={"check_ids": "2"},
+                given_now=self._now(),
+                check_ids=check_ids,
+                type=spec.type,
+                priority=spec.priority,
+                delay=max(0, spec.delay_ms),
+                run_at="" if spec.run_at_ms is None else spec.run_at_ms,
+                void_seen=void_seen,
+                max_pending="" if limit is None else limit - to_follow,
+            )
+        except PoolFull as full:
+            raise _pool_full(spec, full, self._pending.of(spec.pool)) from None
         return int(now), int(due), refused
+
+    def _pending_limit(self, spec: JobSpec) -> int | None:
+        """How many jobs may wait in the partition of a new one; None where any number may. A workflow has decided for
+        its children before: they are never refused."""
+        limit = None if spec.workflow_run is not None else self._pending.of(spec.pool)
+        return None if limit is None else -(-limit // len(self._topology.partitions(spec.pool)))
 
     def _kept_for_its_window(self, spec: JobSpec) -> JobSpec:
         """A job is what holds its unique key: it is kept at least as long as the key's window."""
@@ -524,6 +556,13 @@ def _not_found(job_id: str) -> JobNotFound:
 
 def _wrong_state(job_id: str, state: str | None) -> WrongState:
     return WrongState(f"Job {job_id} is {state}; that does not allow this.", state=state)
+
+
+def _pool_full(spec: JobSpec, full: PoolFull, limit: int | None) -> PoolFull:
+    return PoolFull(
+        f"The pool {spec.pool!r} takes no new jobs: {str(full).rstrip('.')}, and at most {limit} may.",
+        fix="Try again when some have run, or raise the limit: `manage.py pools limit`.",
+    )
 
 
 def _problem(job_id: str, answer: str) -> SchedulerError | None:

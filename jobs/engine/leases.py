@@ -42,6 +42,7 @@ class LeaseReply(NamedTuple):
     next_due: int | None
     ready_left: int
     paused: bool
+    full: bool = False  # as many run as may run in this pool
 
 
 class RenewReply(NamedTuple):
@@ -117,7 +118,7 @@ class Leases:
             lease_ms=lease_ms,
             attempts_kept=self._settings.attempts_kept,
         )
-        now, next_due, left, paused, corrupt = reply[:5]
+        now, next_due, left, held_up, corrupt = reply[:5]
         jobs: list[LeasedJob] = []
         unreadable: list[Failure] = []
         decode = codec.LeaseDecoder(route, token, now).decode
@@ -129,7 +130,15 @@ class Leases:
                 unreadable.append(_unreadable(job_id, token, now, str(error)))
         if unreadable:
             self.fail(route, unreadable)
-        return LeaseReply(jobs, corrupt + len(unreadable), now, _moment_or_none(next_due), left, bool(paused))
+        return LeaseReply(
+            jobs,
+            corrupt + len(unreadable),
+            now,
+            _moment_or_none(next_due),
+            left,
+            paused=held_up == b"1",
+            full=held_up == b"full",
+        )
 
     def start(self, route: Route, marks: Iterable[tuple[str, str, int]]) -> None:
         """Marks jobs (id, token, server ms) as really started: only such a job is charged for its worker's death."""

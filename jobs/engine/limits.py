@@ -127,7 +127,7 @@ class Limits:
                 if place:  # else it is not ours any more
                     items += (job.id, *keys_of(job), order, place, _LINES[kind])
             if items:
-                self._store.call(lambda client: client.sadd(self._setting_keys.limited, limits.type))
+                self._store.call(lambda client: client.hset(self._setting_keys.limited, limits.type, 1))
                 self._follow(limits, self._run("limit_wait", limits, items, route=str(route)))
 
     def give(self, limits: TypeLimits, leases: Iterable[Lease]) -> None:
@@ -165,11 +165,11 @@ class Limits:
     def _admit(self, calls: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
         """The ids that were not set aside."""
         by_route: defaultdict[bytes, list[bytes]] = defaultdict(list)
-        for job_id, route in calls:
-            by_route[route].append(job_id)
+        for job_id, text in calls:
+            by_route[text].append(job_id)
         gone: list[bytes] = []
-        for raw_route, ids in by_route.items():
-            route = codec.parse_route(raw_route.decode())
+        for text, ids in by_route.items():
+            route = codec.parse_route(text.decode())
             if route is None or not self._topology.exists(route):
                 gone += ids
             else:
@@ -193,7 +193,7 @@ class Limits:
 
     def waited_for(self) -> list[str]:
         """Job types whose limits hold somebody back, or did so until lately."""
-        raw: Any = self._store.read(lambda client: client.smembers(self._setting_keys.limited))
+        raw: Any = self._store.read(lambda client: client.hkeys(self._setting_keys.limited))
         return sorted(name.decode() for name in raw)
 
     def forget_if_idle(self, type_name: str) -> bool:
@@ -205,9 +205,9 @@ class Limits:
 
         if self._store.read(waits):
             return False
-        self._store.call(lambda client: client.srem(self._setting_keys.limited, type_name))
+        self._store.call(lambda client: client.hdel(self._setting_keys.limited, type_name))
         if self._store.read(waits):  # somebody came in between
-            self._store.call(lambda client: client.sadd(self._setting_keys.limited, type_name))
+            self._store.call(lambda client: client.hset(self._setting_keys.limited, type_name, 1))
             return False
         return True
 
@@ -269,7 +269,7 @@ class Limits:
         """Drops what is remembered of rate keys that have not been used for a whole period; how many."""
         dropped, cursor = 0, b"0"
         while True:
-            cursor, count = self._store.run(
+            cursor, found = self._store.run(
                 "limit_tidy",
                 LimitKeys(self._store.namespace, limits.type),
                 given_now=self._now(),
@@ -277,7 +277,7 @@ class Limits:
                 cursor=cursor,
                 count=PAGE,
             )
-            dropped += count
+            dropped += int(found)
             if cursor == b"0":
                 return dropped
 

@@ -16,6 +16,7 @@ from jobs.core.figures import merged
 from jobs.core.job import Route
 from jobs.core.pause import FOR_EVER_MS, Pause, Scope
 from jobs.core.prediction import predicted_wait
+from jobs.engine.caps import Caps, Pending
 from jobs.engine.pauses import Pauses
 from jobs.engine.series import Recent, Series
 from jobs.engine.workers import Workers
@@ -136,6 +137,8 @@ class Pools:
         workers: Workers,
         pauses: Pauses,
         series: Series,
+        caps: Caps,
+        pending: Pending,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -144,6 +147,8 @@ class Pools:
         self._workers = workers
         self._pauses = pauses
         self._series = series
+        self._caps = caps
+        self._pending = pending
         self._keys = SettingKeys(store.namespace)
 
     def all(self) -> list[Pool]:
@@ -164,6 +169,9 @@ class Pools:
             value = getattr(checked, setting)
             items += (f"{name}:{setting}", b"" if value is None else msgspec.json.encode(value))
         self._store.run("pool_set", self._keys, items)
+        if "max_running" in values:
+            self._caps.set(name, checked.max_running)
+        self._pending.forget()
 
     def settings(self) -> dict[str, PoolSettings]:
         """All that was set: pool → settings."""

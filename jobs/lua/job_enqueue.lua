@@ -1,6 +1,6 @@
 -- Creates jobs of one type with the same options.
 -- State: (none) -> ready | scheduled
--- Errors: none; an id that is taken or voided is named in the reply, and the others are created
+-- Errors: POOL_FULL (nothing was created); an id that is taken or voided is named in the reply, the others are created
 -- Reply: now, due, then position and "taken" | "voided:<void>" for each job that was not created
 -- #include server_now
 -- #include ready_place
@@ -15,6 +15,7 @@ local voided = KEYS[5] -- zset: id -> when it was voided
 local live = KEYS[6] -- prefix: one hash of figures per 10 s
 local sequence = KEYS[7] -- string: last place given
 local wake = KEYS[8] -- list: wake token
+local lines = KEYS[9] -- prefix: of the lines of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local check_ids = ARGV[2] -- '1': the ids may be taken (a caller's or a claimed id); '2': this call was sent before; '' neither
 local type = ARGV[3] -- job type
@@ -22,7 +23,8 @@ local priority = tonumber(ARGV[4]) -- -100..100
 local delay = tonumber(ARGV[5]) -- ms from now
 local run_at = ARGV[6] -- ms, '' = now + delay
 local void_seen = ARGV[7] -- the void of an id that the caller has seen and may overwrite, '' = none
-local items = 8 -- ARGV[8..]: id, body without its times
+local max_pending = tonumber(ARGV[8]) -- most jobs that may wait here after this, '' = any number
+local items = 9 -- ARGV[9..]: id, body without its times
 
 local now = server_now(clock, given_now)
 local due = run_at == '' and now + delay or tonumber(run_at)
@@ -30,7 +32,7 @@ local times = struct.pack('>dd', now, due)
 
 local reply = { now, due }
 local total = (#ARGV - items + 1) / 2
-local refused = {}
+local refused, unvoided = {}, {}
 if check_ids ~= '' then
   local ids = {}
   for i = 1, total do
@@ -42,7 +44,7 @@ if check_ids ~= '' then
       if void ~= void_seen then
         refused[i] = 'voided:' .. void
       else
-        redis.call('ZREM', voided, ids[i])
+        unvoided[#unvoided + 1] = ids[i]
       end
     elseif body then
       local is_ours = check_ids == '2' and string.sub(body, 17) == ARGV[items + 2 * i - 1]
@@ -65,6 +67,21 @@ for i = 1, total do
   elseif refused[i] == 'taken' then
     duplicates = duplicates + 1
   end
+end
+if max_pending and created_count > 0 then
+  local pending = 0
+  for _, line in ipairs({ 'ready', 'throttled', 'scheduled', 'retry_wait' }) do
+    pending = pending + redis.call('ZCARD', lines .. line)
+  end
+  for _, number in ipairs(redis.call('HVALS', lines .. 'parked')) do
+    pending = pending + (tonumber(number) or 0)
+  end
+  if pending + created_count > max_pending then
+    return redis.error_reply('POOL_FULL ' .. pending .. ' jobs wait')
+  end
+end
+if unvoided[1] then
+  redis.call('ZREM', voided, unpack(unvoided))
 end
 if duplicates > 0 then
   tally(live, now, 'duplicates', type, duplicates)

@@ -1,6 +1,6 @@
 -- Gives a worker the first ready jobs, after making ready what is due. The same token again gives the same jobs.
 -- State: scheduled -> ready, retry_wait -> ready, ready -> leased, ready -> dead (what is stored of it is corrupt)
--- Reply: now, next due or '', ready jobs left, '1' if paused, how many were corrupt, then id, record, body for each job;
+-- Reply: now, next due or '', ready jobs left, '1' if paused or 'full' if as many as may run do, how many were corrupt, then id, record, body for each job;
 -- an empty record stands for the first lease of a job that was never touched
 -- #include record_fields
 -- #include server_now
@@ -16,7 +16,7 @@
 -- #include bucket
 -- #include tally_durations
 local clock = KEYS[1] -- string: high-water mark of server time
-local control = KEYS[2] -- hash: paused, paused_until
+local control = KEYS[2] -- hash: paused, paused_until, max_running
 local grants = KEYS[3] -- hash: worker -> last token and its ids
 local scheduled = KEYS[4] -- zset: id -> due score
 local retry_wait = KEYS[5] -- zset: id -> due score
@@ -71,10 +71,17 @@ end
 promote_due(scheduled, ready, states, sequence, now, PROMOTE_LIMIT)
 promote_due(retry_wait, ready, states, sequence, now, PROMOTE_LIMIT)
 
-local pause = redis.call('HMGET', control, 'paused', 'paused_until')
+local pause = redis.call('HMGET', control, 'paused', 'paused_until', 'max_running')
 local ends_at = tonumber(pause[2] or nil)
 if pause[1] and not (ends_at and now >= ends_at) then
   return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0 }
+end
+
+-- The leases that there are decide, and no account of them: whatever crashed or was recovered, it is true.
+local max_running = tonumber(pause[3] or nil)
+local room = max_running and max_running - redis.call('ZCARD', leased)
+if room and room <= 0 then
+  return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), 'full', 0 }
 end
 
 -- First and last byte of the type in a body: it is the second thing in the header, a text of MessagePack.
@@ -173,7 +180,7 @@ local function take(id, place, raw, body)
   reply[at], reply[at + 1], reply[at + 2] = id, told, body
 end
 
-local wanted = limit
+local wanted = room and math.min(limit, room) or limit
 while wanted > 0 and bytes < ENOUGH_BYTES do
   local head = redis.call('ZRANGE', ready, 0, 0)[1]
   if not head then
@@ -219,7 +226,7 @@ for _, id in ipairs(corrupt) do
 end
 
 local left = redis.call('ZCARD', ready)
-if left > 0 then
+if left > 0 and not (room and taken >= room) then -- nobody else could take any
   wake_one(wake)
 end
 reply[2], reply[3], reply[5] = next_due(scheduled, retry_wait), left, #corrupt

@@ -13,7 +13,7 @@
 -- #include charge_crash
 -- #include wake_one
 local clock = KEYS[1] -- string: high-water mark of server time
-local control = KEYS[2] -- hash: recovered_at, hold_until, clock_alarm
+local control = KEYS[2] -- hash: recovered_at, hold_until, clock_alarm, max_running
 local leased = KEYS[3] -- zset: id -> lease deadline
 local ready = KEYS[4] -- zset: id -> place
 local dead = KEYS[5] -- zset: id -> end
@@ -30,13 +30,14 @@ local lease_ms = tonumber(ARGV[4]) -- length of a lease
 local elapsed = ARGV[5] -- ms since the caller's own last call by its own clock, '' = its first
 
 local LOST_LIMIT = 10
+local CAP_MARGIN_MS = 500
 local LEASE_EXPIRED = '{"type": "WorkerLost", "message": "The lease ran out: the worker died or was cut off.", "traceback": ""}'
 
 local now = server_now(clock, given_now)
 
 -- Since the caller's last call at most `elapsed` ms can have passed. More on the server's clock is a jump: nobody had
 -- the time to renew, so everybody gets one lease of it.
-local facts = redis.call('HMGET', control, 'recovered_at', 'hold_until')
+local facts = redis.call('HMGET', control, 'recovered_at', 'hold_until', 'max_running')
 local recovered_at, hold_until = tonumber(facts[1] or 0), tonumber(facts[2] or 0)
 if elapsed ~= '' and recovered_at > 0 and now - recovered_at > tonumber(elapsed) + lease_ms then
   hold_until = now + lease_ms
@@ -44,9 +45,13 @@ if elapsed ~= '' and recovered_at > 0 and now - recovered_at > tonumber(elapsed)
 end
 redis.call('HSET', control, 'recovered_at', now)
 
+-- Where only so many may run, the place of a lost lease is free a moment later: a worker that was merely cut off has told
+-- its handlers to stop by then.
+local margin = facts[3] and CAP_MARGIN_MS or 0
+
 local function next_deadline()
   local head = redis.call('ZRANGE', leased, 0, 0, 'WITHSCORES')
-  return head[2] and math.floor(tonumber(head[2])) or ''
+  return head[2] and math.floor(tonumber(head[2])) + margin or ''
 end
 
 if now < hold_until then
@@ -64,7 +69,7 @@ local keys = {
   live = live,
 }
 local charged, handed_back, buried = 0, 0, 0
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', leased, '-inf', string.format('%.0f', now), 'LIMIT', 0, limit)) do
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', leased, '-inf', string.format('%.0f', now - margin), 'LIMIT', 0, limit)) do
   local record = read_record(redis.call('HGET', states, id), 'leased')
   if not record then
     record = read_record(nil, 'leased') -- unreadable: the next lease buries it if the body is bad too

@@ -19,7 +19,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import MasterNotFoundError
 
-from jobs.exceptions import JobNotFound, LeaseLost, SchedulerError, StoreRefused, StoreUnavailable, WrongState
+from jobs.exceptions import JobNotFound, LeaseLost, PoolFull, SchedulerError, StoreRefused, StoreUnavailable, WrongState
 
 _TRANSIENT = (
     RedisConnectionError,
@@ -56,6 +56,7 @@ _ERRORS: dict[str, type[SchedulerError]] = {
     "JOB_NOT_FOUND": JobNotFound,
     "WRONG_STATE": WrongState,
     "LEASE_LOST": LeaseLost,
+    "POOL_FULL": PoolFull,
 }
 
 

@@ -31,6 +31,7 @@ class PartitionKeys:
         "expiring",
         "grants",
         "leased",
+        "lines",
         "live",
         "log_of",
         "logs",
@@ -68,6 +69,8 @@ class PartitionKeys:
         # ("log:<attempt>:<id>"). Bound: LOG_LINES and LOG_BYTES an attempt, ATTEMPTS_KEPT attempts, with the job.
         self.logs = prefix + "logs"
         self.log_of = prefix + "log:"
+        # What the names of all these begin with, for scripts that look at a line only now and then.
+        self.lines = prefix
         # One sorted set per state. Scores: see lua/include/ready_place.lua (ready) and due_score.lua (the waiting
         # ones).
         self.scheduled = prefix + "scheduled"
@@ -169,13 +172,14 @@ class HostKeys:
 class SettingKeys:
     """What operators set for a whole pool or type, which pools exist, and who does what only one may do."""
 
-    __slots__ = ("limited", "news", "pauses", "pools", "scalings", "services", "topology", "types")
+    __slots__ = ("caps", "limited", "news", "pauses", "pools", "scalings", "services", "topology", "types")
 
     def __init__(self, namespace: str) -> None:
         self.topology = f"{namespace}:{{settings}}:topology"  # hash: pool → JSON {version: partitions}
         self.pools = f"{namespace}:{{settings}}:pools"  # hash: pool:setting → JSON
         self.types = f"{namespace}:{{settings}}:types"  # hash: job type → JSON of its overrides
-        self.limited = f"{namespace}:{{settings}}:limited"  # set: job types whose limits hold somebody back
+        self.caps = f"{namespace}:{{settings}}:caps"  # hash: pool → version of its partitions' shares of max_running
+        self.limited = f"{namespace}:{{settings}}:limited"  # hash: job type whose limits hold somebody back → 1
         # Hash: version, "everything", "pool:<name>", "type:<name>" → JSON of the pause; "disabled:<type>" → 1.
         self.pauses = f"{namespace}:{{settings}}:pauses"
         self.news = f"{namespace}:{{settings}}:news"  # stream: topics of what was changed. Bound: about 1,000 entries
@@ -191,7 +195,7 @@ _PARTITION_KEY = re.compile(
 )
 _SHARED_KEY = re.compile(
     r"^:(\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)"
-    r"|\{settings\}:(limited|news|pauses|pools|scalings|services|topology|types)"
+    r"|\{settings\}:(caps|limited|news|pauses|pools|scalings|services|topology|types)"
     r"|\{limits\.[A-Za-z0-9_.:-]+\}:(called|clock|counts|due|holders|line:.*|waiters|windows))$",
     re.DOTALL,
 )

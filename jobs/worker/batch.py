@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 from jobs.core.job import LeasedJob, Route
 from jobs.worker.cells import Cells
 
@@ -53,6 +55,10 @@ class Batch:
             return False
         self._known_fence = max(self.leased_at, self._cells.renewed_at(self.number)) + self._lease_seconds
         return moment >= self._known_fence
+
+    def is_over_now(self) -> bool:
+        """The same at this very moment."""
+        return self.is_over(monotonic())
 
     def server_ms(self, moment: float) -> int:
         """A monotonic moment on the server's clock, in Unix milliseconds."""

@@ -48,6 +48,7 @@ from jobs.worker.messages import (
     Stop,
 )
 from jobs.worker.options import WorkerOptions
+from jobs.worker.permits import Permits
 from jobs.worker.slots import PoolSlots
 from jobs.worker.source import Source
 
@@ -78,7 +79,14 @@ class Child:
         self._cells = Cells(cells_fd)
         self._marks = Marks()
         self._loop = asyncio.new_event_loop()
-        self._flusher = Flusher(engine, self._on_closed, self._marks.lost.add)
+        self._permits = Permits(engine)
+        self._flusher = Flusher(
+            engine,
+            permits=self._permits,
+            on_closed=self._on_closed,
+            on_lost=self._marks.lost.add,
+            on_settled=lambda routes: self._source.settled(routes),
+        )
         self._isolation = Isolation(self._link.send)
         self._retire_reason: str | None = None
         self._leave_by: float | None = None  # set: on the way out; when to hand back what still runs
@@ -104,6 +112,7 @@ class Child:
             f"{host_id}.{number}",
             cells=self._cells,
             flusher=self._flusher,
+            permits=self._permits,
             new_pool=self._new_pool,
             announce=self._announce,
             on_spent=lambda: self._retire(f"it has run {self._options.max_jobs} jobs"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from jobs.core.job import Route
 from jobs.registry import registry
@@ -55,6 +55,9 @@ class Errand:
 
     def look(self) -> None:
         """It has all that it will ever have."""
+
+    def settled(self, routes: Iterable[Route]) -> None:
+        """Its one job has ended."""
 
     def quiesce(self) -> None:
         """It has been from the start."""

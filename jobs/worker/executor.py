@@ -106,6 +106,7 @@ class Executor:
             lease, job_type.decode(lease.payload), _deadline(lease), partial(self._report_progress, lease)
         )
         execution = Execution(batch, lease, context, self._loop)
+        context.is_lease_over = batch.is_over_now
         slot.current = execution
         active = activate(context)
         database.close_stale()

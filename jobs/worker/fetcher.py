@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import monotonic
 
 from jobs.core.job import Route
@@ -20,6 +20,7 @@ from jobs.worker.cells import MAX_SLOTS, Cells
 from jobs.worker.flusher import Flusher
 from jobs.worker.line import STALL_SECONDS, Line
 from jobs.worker.options import WorkerOptions
+from jobs.worker.permits import Permits
 from jobs.worker.settlement import Park, Release
 from jobs.worker.slots import PoolSlots, Work
 from jobs.worker.waiter import Waiter
@@ -38,6 +39,9 @@ REFRESH_SECONDS = 8.0
 UNFLUSHED_LIMIT = 5000
 """No new jobs while so many results wait for the store."""
 
+FULL_SECONDS = 0.5
+"""Where as many run as may run in the pool: an end in another process is noticed within as long, an own one at once."""
+
 DUE_MARGIN_SECONDS = 0.0005
 """Added to a due time, so that the wake-up is not a clock tick too early and for nothing."""
 
@@ -53,6 +57,7 @@ class Fetcher(threading.Thread):
         *,
         cells: Cells,
         flusher: Flusher,
+        permits: Permits,
         new_pool: Callable[[str, int, Callable[[], None]], PoolSlots],
         announce: Callable[[Batch, list[str]], None],
         on_spent: Callable[[], None],
@@ -63,6 +68,7 @@ class Fetcher(threading.Thread):
         self._worker_id = worker_id
         self._cells = cells
         self._flusher = flusher
+        self._permits = permits
         self._new_pool = new_pool
         self._announce = announce
         self._on_spent = on_spent
@@ -76,6 +82,7 @@ class Fetcher(threading.Thread):
         self._lines: dict[str, Line] = {}
         self._asleep_until: dict[Route, float] = {}
         self._paused: set[Route] = set()
+        self._full: set[Route] = set()
         self._grants: dict[Route, tuple[str, float]] = {}  # sent and not answered yet: token, when first sent
         self._batches = 0
         self._jobs_taken = 0
@@ -113,6 +120,14 @@ class Fetcher(threading.Thread):
         self._woken.update(self._routes)
         self._bell.set()
 
+    def settled(self, routes: Iterable[Route]) -> None:
+        """From the flusher: jobs of these partitions have ended, and the store knows. Where it was full is room."""
+        if not self._full.isdisjoint(routes):
+            self._woken.update(routes)
+            self._bell.set()
+        elif self._permits.are_needed:
+            self._bell.set()  # a line may move sooner than was known
+
     def quiesce(self) -> None:
         """Begin no lease call any more; one may be under way until ``is_quiet``."""
         self._quiet = True
@@ -134,6 +149,7 @@ class Fetcher(threading.Thread):
         while not self._quiet:
             try:
                 self._refresh()
+                self._permits.turn()
                 if not self._lease_from_each():
                     self._return_stalled()
                     self._rest()
@@ -217,14 +233,18 @@ class Fetcher(threading.Thread):
                 return False
             disabled = self._engine.types.disabled()  # before the call: whatever it brings must reach a slot
             token, sent_at = self._grant(route)
+            asked = self._permits.lease_limit(route, limit) if self._permits.are_needed else limit
             reply = self._engine.leases.lease(
-                route, worker=self._worker_id, token=token, limit=limit, lease_ms=self._options.lease_ms
+                route, worker=self._worker_id, token=token, limit=asked, lease_ms=self._options.lease_ms
             )
-            del self._grants[route]
+            found = bool(reply.jobs)
+            if self._permits.are_needed:
+                reply = reply._replace(jobs=self._permits.let_through(route, token, reply.jobs, limit))
+            del self._grants[route]  # only now: should that fail, the same grant is asked for again
             if reply.jobs:
                 self._take(route, token, sent_at, reply, disabled)
-        self._note_what_is_left(route, reply)
-        return bool(reply.jobs)
+        self._note_what_is_left(route, reply, found)
+        return found
 
     def _grant(self, route: Route) -> tuple[str, float]:
         """The token to ask with: one whose answer was lost finds the jobs it was given, while their lease lasts."""
@@ -262,16 +282,21 @@ class Fetcher(threading.Thread):
                 self._flusher.settle(batch, Park(lease.id, lease.token, lease.type))
         return works
 
-    def _note_what_is_left(self, route: Route, reply: LeaseReply) -> None:
+    def _note_what_is_left(self, route: Route, reply: LeaseReply, found: bool) -> None:
         self._asleep_until.pop(route, None)
         self._paused.discard(route)
+        self._full.discard(route)
         if reply.paused:
             self._paused.add(route)
             self._hand_back(self._lines[route.pool].slots)
-        if reply.paused or not reply.jobs or not reply.ready_left:
+        if reply.full:
+            self._full.add(route)
+        if reply.paused or not found or not reply.ready_left:
             self._asleep_until[route] = monotonic() + self._nap(reply)
 
     def _nap(self, reply: LeaseReply) -> float:
+        if reply.full:
+            return FULL_SECONDS
         if reply.next_due is None or reply.paused:
             return self._idle_seconds
         return min(self._idle_seconds, max(0.0, (reply.next_due - reply.now) / 1000) + DUE_MARGIN_SECONDS)
@@ -290,13 +315,19 @@ class Fetcher(threading.Thread):
 
     def _empty_routes(self, line: Line, with_room: list[Route]) -> list[Route]:
         """What a pool with room may wait for. One without must not: it would take the wake-up away from others."""
-        return [route for route in with_room if route.pool == line.slots.name and self._is_asleep(route)]
+        return [
+            route
+            for route in with_room
+            if route.pool == line.slots.name and self._is_asleep(route) and route not in self._full
+        ]
 
     def _seconds_to_rest(self, with_room: list[Route]) -> float:
         """Until the first partition that we could lease from may have something again."""
         now = monotonic()
         rest = min((self._asleep_until.get(route, now) - now for route in with_room), default=self._idle_seconds)
         rest = min(rest, self._refresh_at - now)
+        if (turn := self._permits.seconds_to_turn()) is not None:
+            rest = min(rest, turn)
         if any(line.slots.waiting for line in self._lines.values()) or self._flusher.backlog > UNFLUSHED_LIMIT:
             rest = min(rest, STALL_SECONDS / 2)
         return max(0.0, rest)
@@ -311,4 +342,4 @@ class Fetcher(threading.Thread):
     def _hand_back(self, pool: PoolSlots) -> None:
         for batch, lease, _ in pool.take_back():
             self._jobs_taken -= 1
-            self._flusher.settle(batch, Release(lease.id, lease.token))
+            self._flusher.settle(batch, Release(lease.id, lease.token, lease.type))

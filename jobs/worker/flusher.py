@@ -18,6 +18,7 @@ from jobs.engine import Completion, Engine, Failure
 from jobs.exceptions import LeaseLost
 from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff, sleep
 from jobs.worker.batch import Batch
+from jobs.worker.permits import Permits
 from jobs.worker.settlement import Drop, Park, Release, Settlement
 
 log = logging.getLogger("jobs.worker")
@@ -47,10 +48,17 @@ class Flusher(threading.Thread):
     ``on_lost`` of a lease (id, token) that the store says is not ours."""
 
     def __init__(
-        self, engine: Engine, on_closed: Callable[[int], object], on_lost: Callable[[tuple[str, str]], object]
+        self,
+        engine: Engine,
+        permits: Permits,
+        on_closed: Callable[[int], object],
+        on_lost: Callable[[tuple[str, str]], object],
+        on_settled: Callable[[set[Route]], object],
     ) -> None:
         super().__init__(name="flusher", daemon=True)
         self._engine = engine
+        self._permits = permits
+        self._on_settled = on_settled
         self._on_closed = on_closed
         self._on_lost = on_lost
         self._outbox: SimpleQueue[tuple[Batch, Settlement] | None] = SimpleQueue()
@@ -117,9 +125,15 @@ class Flusher(threading.Thread):
 
     def _flush(self, settlements: list[tuple[Batch, Settlement]]) -> None:
         by_batch = _grouped(settlements)
+        routes: set[Route] = set()
         for (route, kind), items in _merged(by_batch).items():
             if kind is not Drop:
                 self._send(self._senders[kind], route, items)
+                routes.add(route)
+                if self._permits.are_needed:
+                    self._permits.ended(items)
+        if routes:
+            self._on_settled(routes)
         if not self._untold:  # else the supervisor shall see to what is left open
             self._close_batches(by_batch)
         self._in_flight = 0

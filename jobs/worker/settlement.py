@@ -12,6 +12,7 @@ class Release(NamedTuple):
 
     id: str
     token: str
+    type: str
     charged: bool = False
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
+from jobs.core.job import Route
 from jobs.worker.slots import PoolSlots
 
 
@@ -25,6 +27,8 @@ class Source(Protocol):
     def start(self) -> None: ...
 
     def look(self) -> None: ...
+
+    def settled(self, routes: Iterable[Route]) -> None: ...
 
     @property
     def is_quiet(self) -> bool: ...

@@ -167,3 +167,29 @@ def test_a_worker_that_is_not_there_exits_3(cli, verb):
 
 def test_no_worker_is_an_empty_list(cli):
     assert cli("workers", "list", "--json").json["items"] == []
+
+
+@pytest.mark.django_db
+def test_limits_are_set_shown_and_taken_away_again(cli):
+    api.enqueue("commands.greet", {})
+
+    both = cli("pools", "limit", "default", "--max-running", "5", "--max-pending", "100", "--json")
+    one = cli("pools", "limit", "default", "--max-running", "none", "--json")
+
+    assert (both.code, both.json["max_running"], both.json["max_pending"]) == (0, 5, 100)
+    assert (one.code, one.json["max_running"], one.json["max_pending"]) == (0, None, 100)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("arguments", [[], ["--max-running", "-1"], ["--max-running", "few"], ["--max-pending", "1.5"]])
+def test_a_limit_that_is_none_is_refused(cli, arguments):
+    assert cli("pools", "limit", "default", *arguments).code == 2
+
+
+@pytest.mark.django_db
+def test_a_full_pool_refuses_new_jobs_with_4(cli):
+    cli("pools", "limit", "default", "--max-pending", "0")
+
+    result = cli("enqueue", "commands.greet", "--json")
+
+    assert (result.code, result.error["code"]) == (4, "pool_full")

@@ -8,6 +8,7 @@ nothing stale was refused proves nothing, and is reported as a violation too.
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -60,6 +61,7 @@ class Expectations:
     zombies: int = 0  # at least so many handlers went on beside their successor
     recovery_seconds: float = 15.0  # K17: from the end of a fault to the next claim
     slots: Mapping[str, int] = field(default_factory=dict)  # pool → most handlers at once in a process
+    at_once: Mapping[str, int] = field(default_factory=dict)  # limit → most handlers at once anywhere
 
 
 @dataclass
@@ -376,6 +378,30 @@ def slots_bound_what_runs(
             yield Violation("K11", process, f"{most} handlers of pool {pool} at once, {expected.slots[pool]} slots")
 
 
+def limits_bound_what_runs(
+    histories: Histories, final: Mapping[str, FinalJob], expected: Expectations
+) -> Iterator[Violation]:
+    """K19: nowhere do more handlers run under one limit than it allows, each from its first step under its lease to its
+    last one."""
+    spans: defaultdict[str, defaultdict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for action in histories.by_name["step"]:
+        facts = action.invoke.facts
+        for limit in facts["limits"]:
+            spans[limit][facts["run"]].append(facts["at_ns"])
+    for limit, allowed in expected.at_once.items():
+        if not spans[limit]:
+            yield Violation("K19", limit, "nothing ran under it")
+        most = _most_at_once((min(moments), max(moments)) for moments in spans[limit].values())
+        if most > allowed:
+            yield Violation("K19", limit, f"{most} handlers at once, {allowed} allowed")
+
+
+def _most_at_once(spans: Iterable[tuple[int, int]]) -> int:
+    """How many of the spans (start, end) cover one moment."""
+    edges = sorted(edge for start, end in spans for edge in ((start, 1), (end + 1, -1)))
+    return max(itertools.accumulate(change for _, change in edges), default=0)
+
+
 def a_pause_holds(histories: Histories, final: Mapping[str, FinalJob], expected: Expectations) -> Iterator[Violation]:
     """K12: no lease is granted between an acknowledged pause and the next resume."""
     for pause in histories.by_name["pause"]:
@@ -456,6 +482,7 @@ CHECKS: tuple[Check, ...] = (
     budgets_are_kept,
     nothing_starts_early,
     slots_bound_what_runs,
+    limits_bound_what_runs,
     a_pause_holds,
     a_cancelled_job_never_starts,
     it_came_back,

@@ -21,6 +21,7 @@ from tests.faults.stage import SLOTS, Stage, stage
 from tests.faults.workload.jobs import POOL
 
 SCRIPT_LIMIT_MS = 50.0
+CAP = 5
 WORKER_VERBS = ("job_lease", "job_start", "job_renew", "job_complete", "job_fail", "job_release", "job_recover")
 
 
@@ -278,6 +279,41 @@ def pauses(folder: Path, profile: Profile) -> Report:
         return run.judge(Expectations(faults=("pause",), recoveries=1, slots={POOL: SLOTS}))
 
 
+def limits(folder: Path, profile: Profile) -> Report:
+    """A pool where five may run on three hosts with ten slots each, and two of each key, while hosts are killed and
+    frozen for longer than their leases: nowhere are there more at once, and all of them run."""
+    with stage(folder, lease_seconds=1.0) as run:
+        run.engine.pools.configure(POOL, max_running=CAP)
+        _start_hosts(run, 3)
+        count = profile.jobs // 5
+        for kind, options in (
+            ("stepped", {}),
+            ("keyed", {"concurrency_key": "a"}),
+            ("keyed", {"concurrency_key": "b"}),
+        ):
+            payloads = [
+                {"key": f"{kind}{options}:{number}", "steps": 60 if number % 10 == 0 else 2}
+                for number in range(count // 3)
+            ]
+            run.enqueue(f"fault.{kind}", payloads, **options)
+        run.wait_for_claims()
+        harm(
+            run,
+            {"kill host": Every(2.0, nemesis.kill_host), "freeze host": Every(1.0, nemesis.freeze_host(leases=2.0))},
+            while_=lambda: run.live() > 0,
+            within=240,
+        )
+        run.wait_until_drained()
+        return run.judge(
+            Expectations(
+                faults=("kill host", "freeze host"),
+                recoveries=1,
+                slots={POOL: SLOTS},
+                at_once={f"pool {POOL}": CAP, "key a": 2, "key b": 2},
+            )
+        )
+
+
 SCENARIOS: dict[str, Scenario] = {
     scenario.__name__: scenario
     for scenario in (
@@ -293,6 +329,7 @@ SCENARIOS: dict[str, Scenario] = {
         lost_answers,
         silent_server,
         pauses,
+        limits,
     )
 }
 

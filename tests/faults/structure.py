@@ -6,7 +6,7 @@ in step with its own mistakes is still found out.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import floor
@@ -18,7 +18,18 @@ from jobs.core.job import Route
 from jobs.store.codec import Body, Record, decode_body, decode_record, parse_route
 from jobs.store.keys import is_known
 
-LINES = ("scheduled", "retry_wait", "blocked", "ready", "leased", "succeeded", "dead", "cancelled", "skipped")
+LINES = (
+    "scheduled",
+    "retry_wait",
+    "blocked",
+    "ready",
+    "throttled",
+    "leased",
+    "succeeded",
+    "dead",
+    "cancelled",
+    "skipped",
+)
 LINE_ENDS = ("succeeded", "dead", "cancelled", "skipped")
 PLACES_PER_PRIORITY = 2**44
 
@@ -50,12 +61,15 @@ def read_structure(client: redis.Redis, namespace: str) -> Structure:
     """Scans all keys of the namespace. Only meaningful while nothing writes."""
     structure = Structure()
     partitions: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    limits: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for key, value in _read_all(client, namespace):
         if not is_known(namespace, key):
             structure.problems.append(f"a key that nobody owns: {key}")
             continue
         tag, _, what = key.removeprefix(f"{namespace}:{{").partition("}:")
-        if what == "holders":
+        if tag.startswith("limits."):
+            limits[tag.removeprefix("limits.")][what] = value
+        elif what == "holders":
             structure.holders[tag.partition(".")[0]].update(
                 {_text(name): _text(holder) for name, holder in value.items()}
             )
@@ -65,7 +79,22 @@ def read_structure(client: redis.Redis, namespace: str) -> Structure:
         route = parse_route(tag)
         assert route is not None
         _Partition(route, found, structure).compare()
+    for type_name, found in limits.items():
+        _compare_limits(type_name, found, structure)
     return structure
+
+
+def _compare_limits(type_name: str, found: dict[str, Any], structure: Structure) -> None:
+    """The slot of one type's limits: the places taken are those of its holders, and who waits stands in one line."""
+    held = Counter(holding.partition(b"\n")[2] for holding in found.get("holders", {}).values())
+    counted = {key: int(count) for key, count in found.get("counts", {}).items()}
+    if counted != dict(held):
+        structure.problems.append(f"limits of {type_name}: {counted} places are counted, {dict(held)} are held")
+    in_line = [
+        member.partition(b"\n")[2] for what, line in found.items() if what.startswith("line:") for member in line
+    ]
+    if sorted(in_line) != sorted(found.get("waiters", {})):
+        structure.problems.append(f"limits of {type_name}: not everybody who waits stands in one line")
 
 
 class _Partition:
@@ -130,7 +159,8 @@ class _Partition:
         body, record = self._decoded(raw_id, raw_body)
         parked = line.startswith("parked:")
         state = record.state if record else line
-        self._expect(state == ("ready" if parked else line), raw_id, f"is {state}, but stands in {line}")
+        aside = parked or line == "throttled"
+        self._expect(state == ("ready" if aside else line), raw_id, f"is {state}, but stands in {line}")
         if record is None:
             self._expect(line in {"ready", "scheduled"}, raw_id, f"stands in {line} without a record")
         if body and parked:
@@ -141,7 +171,7 @@ class _Partition:
             self._expect(
                 (score - floor(score)) * 256 == 100 - body.priority, raw_id, f"lost its priority {body.priority}"
             )
-        if body and (line == "ready" or parked):
+        if body and (line == "ready" or aside):
             self._expect(
                 score // PLACES_PER_PRIORITY == 100 - body.priority, raw_id, f"lost its priority {body.priority}"
             )

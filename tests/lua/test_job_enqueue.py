@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.core.job import JobSpec
+from jobs.exceptions import PoolFull
 from jobs.store import codec
 from tests.support.partition import NOW, Partition, State, body, due, place
 
@@ -15,7 +16,16 @@ FRESH = body(created_at=NOW, run_at=NOW)
 
 
 def call(partition: Partition, *ids: str, payload: bytes = b"{}", **changes: Any) -> Any:
-    arguments = {"check_ids": "", "type": "t", "priority": 0, "delay": 0, "run_at": "", "void_seen": ""} | changes
+    arguments = {
+        "check_ids": "",
+        "type": "t",
+        "priority": 0,
+        "delay": 0,
+        "run_at": "",
+        "void_seen": "",
+        "max_pending": "",
+    }
+    arguments |= changes
     items = [value for job_id in ids for value in (job_id, HEADER + payload)]
     return partition.run("job_enqueue", *items, **arguments)
 
@@ -155,3 +165,28 @@ def test_a_thousand_jobs_fit_into_one_call(partition: Partition) -> None:
     call(partition, *ids)
 
     assert list(partition.state()["ready"]) == ids
+
+
+def test_a_full_pool_takes_nothing_and_stays_as_it_is(partition: Partition) -> None:
+    before: State = {
+        "ready": {"r": place(1)},
+        "throttled": {"t": place(2)},
+        "scheduled": {"s": due(NOW + 9)},
+        "retry_wait": {"w": due(NOW + 9)},
+        "parked": {"x": 2},
+        "bodies": {"v": b""},
+        "voided": {"v": NOW - 5},
+    }
+    partition.put(before)
+
+    with pytest.raises(PoolFull, match="6 jobs wait"):
+        call(partition, "v", max_pending=6, check_ids="1", void_seen=str(NOW - 5))
+
+    assert partition.state() == {**before, "clock": NOW}
+    assert call(partition, "v", max_pending=7, check_ids="1", void_seen=str(NOW - 5)) == [NOW, NOW]
+
+
+def test_a_call_that_was_made_before_is_not_refused_for_what_it_made(partition: Partition) -> None:
+    call(partition, "a", max_pending=1)
+
+    assert call(partition, "a", max_pending=1, check_ids="2") == [NOW, NOW]

@@ -33,8 +33,8 @@ OLD: State = {
 COUNTED: State = {f"live:{NOW // 10_000 - 40}": {"failed:t": 1}}
 
 KEPT = {"attempts_kept": 25}
-PREFIXES = ("live", "log_of", "parked_of")
-CREATE = {"check_ids": "1", "type": "t", "priority": 0, "delay": 0, "run_at": "", "void_seen": "1"}
+PREFIXES = ("live", "lines", "log_of", "parked_of")
+CREATE = {"check_ids": "1", "type": "t", "priority": 0, "delay": 0, "run_at": "", "void_seen": "1", "max_pending": ""}
 FAIL = ("a", "token", "t", NOW, "retry", 5, 0, "{}")
 
 CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
@@ -79,6 +79,7 @@ CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
     "discard": (DEAD, "job_discard", ("a",), {}),
     "void": ({}, "job_void", (), {"id": "a"}),
     "fold": (COUNTED, "figures_fold", (), {"keep_live": 4, "keep_seconds": 9, "keep_minutes": 3_600_000}),
+    "cap": ({}, "pool_cap", (), {"share": 1, "version": 1}),
     "tidy": (OLD, "partition_tidy", ("w",), {}),
     "pause": ({}, "partition_pause", (), {"version": 1, "until_ms": 9, "types": ""}),
 }

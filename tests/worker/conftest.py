@@ -17,6 +17,7 @@ from jobs.worker import cells
 from jobs.worker.batch import Marks
 from jobs.worker.cells import Cells
 from jobs.worker.flusher import Flusher
+from jobs.worker.permits import Permits
 from tests.acceptance.handlers import jobs as handlers
 
 ROUTE = Route("default", 1, 0)
@@ -34,7 +35,14 @@ class Parts:
     executed: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.flusher = Flusher(self.engine, self.closed.append, self.marks.lost.add)
+        self.permits = Permits(self.engine)
+        self.flusher = Flusher(
+            self.engine,
+            permits=self.permits,
+            on_closed=self.closed.append,
+            on_lost=self.marks.lost.add,
+            on_settled=lambda _: None,
+        )
 
     def enqueue(self, name: str = "test.echo", count: int = 1, **spec: Any) -> list[str]:
         """Ids of new jobs with empty payloads, straight into the engine."""

@@ -73,6 +73,7 @@ def start_fetcher(parts: Parts, gate: Gate) -> Iterator[StartFetcher]:
             f"worker-{len(started)}",
             cells=parts.cells,
             flusher=parts.flusher,
+            permits=parts.permits,
             new_pool=new_pool,
             announce=announce,
             on_spent=on_spent,

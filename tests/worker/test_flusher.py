@@ -66,8 +66,8 @@ def test_every_way_to_end_arrives(parts: Parts, flusher: Flusher, lease: Any) ->
     flusher.settle(batch, completion(done))
     flusher.settle(batch, Failure(retried.id, retried.token, retried.type, retried.leased_at, "retry", 60_000))
     flusher.settle(batch, Failure(dead.id, dead.token, dead.type, dead.leased_at, "dead", error=b'{"type":"E"}'))
-    flusher.settle(batch, Release(released.id, released.token))
-    flusher.settle(batch, Release(charged.id, charged.token, charged=True))
+    flusher.settle(batch, Release(released.id, released.token, released.type))
+    flusher.settle(batch, Release(charged.id, charged.token, charged.type, charged=True))
     flusher.settle(batch, Park(parked.id, parked.token, parked.type))
     flusher.settle(batch, Drop(dropped.id))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from msgspec import UNSET
+
 from jobs import api
 from jobs.management import durations
 from jobs.management.arguments import Parser, Verbs, add_pause, not_negative, positive
@@ -14,7 +16,7 @@ from jobs.management.output import Output
 
 
 class Command(VerbCommand):
-    help = "List and show pools, size them by hand or let a machine do it, pause and resume them."
+    help = "List and show pools, size them by hand or let a machine do it, limit, pause and resume them."
     examples = """
         manage.py pools list
         manage.py pools pause critical --reason "mail provider is down" --for 1h
@@ -42,6 +44,22 @@ class Command(VerbCommand):
         scale.add_argument(
             "slots", type=not_negative, metavar="N", help="slots per worker process; 0 takes nothing from the pool"
         )
+        limit = verbs.add(
+            "limit",
+            self.limit,
+            help="Limit what runs at once on all hosts together, or what may wait.",
+            examples="""
+                manage.py pools limit media --max-running 5
+                manage.py pools limit default --max-pending 100000
+                manage.py pools limit media --max-running none
+            """,
+        )
+        _name(limit)
+        for option, words in (
+            ("--max-running", "jobs at once, over all hosts; none: as many as there are slots"),
+            ("--max-pending", "waiting jobs, beyond which new ones are refused; none: any number"),
+        ):
+            limit.add_argument(option, type=_number_or_none, default=UNSET, metavar="N|none", help=words)
         pause = verbs.add(
             "pause",
             self.pause,
@@ -103,6 +121,11 @@ class Command(VerbCommand):
     def scale(self, output: Output, *, name: str, slots: int, **_options: Any) -> None:
         show_pool(output, api.pools.scale(name, slots))
 
+    def limit(
+        self, output: Output, *, name: str, max_running: api.pools.Limit, max_pending: api.pools.Limit, **_options: Any
+    ) -> None:
+        show_pool(output, api.pools.limit(name, max_running=max_running, max_pending=max_pending))
+
     def autoscale(self, output: Output, *, name: str, mode: str | None, **options: Any) -> None:
         numbers = {field: options[field] for field in AUTOSCALE if options[field] is not None}
         if mode or numbers:
@@ -119,6 +142,10 @@ class Command(VerbCommand):
 
 
 AUTOSCALE = ("min_slots", "max_slots", "target_wait_seconds", "tolerance_seconds", "cooldown_seconds")
+
+
+def _number_or_none(text: str) -> int | None:
+    return None if text == "none" else not_negative(text)
 
 
 def _name(parser: Parser) -> None:

@@ -20,9 +20,9 @@ from jobs.runtime.hook import Hook
 from jobs.runtime.process import new_host_id
 from jobs.runtime.service import Service
 from jobs.services.autoscaler import Autoscaler
+from jobs.services.limiter import Limiter
 from jobs.services.pauses import PauseKeeper
 from jobs.services.promoter import Promoter
-from jobs.services.historian import Historian
 from jobs.services.pruner import Pruner
 from jobs.services.queue_watch import QueueWatch
 from jobs.services.reconciler import Reconciler
@@ -100,11 +100,11 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
     """What a host does besides running jobs."""
     return [
         Promoter(engine),
+        Limiter(engine),
         PauseKeeper(engine),
         Autoscaler(engine, new_host_id()),
         Recoverer(engine, options.lease_seconds),
         Pruner(engine),
-        Historian(engine),
         Reconciler(engine),
         *_hooks(engine),
     ]

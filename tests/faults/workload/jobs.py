@@ -9,7 +9,7 @@ import signal
 import threading
 
 from jobs import Context, Dead, Fixed, job
-from tests.faults.workload.observe import running
+from tests.faults.workload.observe import running, step
 
 POOL = "faults"
 QUICK_RETRY = Fixed(0.3)
@@ -42,6 +42,29 @@ def flaky(key: str, failures: int, *, ctx: Context) -> str:
     with running(ctx, key):
         if ctx.lease.errors < failures:
             raise ValueError(f"failure {ctx.lease.errors + 1} of {failures}")
+        return key
+
+
+STEP_SECONDS = 0.01
+
+
+@job("fault.stepped", pool=POOL, backoff=QUICK_RETRY)
+def stepped(key: str, steps: int, *, ctx: Context) -> str:
+    """Works in small steps, and before each of them sees whether it still may."""
+    with running(ctx, key):
+        for _ in range(steps):
+            step(ctx, f"pool {POOL}")
+            threading.Event().wait(STEP_SECONDS)
+        return key
+
+
+@job("fault.keyed", pool=POOL, backoff=QUICK_RETRY, concurrency=2)
+def keyed(key: str, steps: int, *, ctx: Context) -> str:
+    """The same, two at once for each concurrency key."""
+    with running(ctx, key):
+        for _ in range(steps):
+            step(ctx, f"pool {POOL}", f"key {ctx.lease.extras['concurrency_key']}")
+            threading.Event().wait(STEP_SECONDS)
         return key
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,6 +108,17 @@ def _by_token(route: Any, tokens: dict[str, str], **facts: Any) -> Described:
         return {"facts": {"answers": dict(zip(ids, answers, strict=True))}}
 
     return {"pool": route.pool, "facts": {"tokens": tokens, **facts}}, answered
+
+
+def step(ctx: Context, *limits: str) -> None:
+    """The handler is at work and its lease holds, at the moment that is written down; else it raises.
+
+    The moment is taken before the lease is asked for: a process that is frozen in between claims nothing for later.
+    """
+    at_ns = time.monotonic_ns()
+    ctx.raise_if_cancelled()
+    facts = {"at_ns": at_ns, "run": f"{ctx.id} {ctx.fencing_token}", "limits": limits}
+    history().write("step", "invoke", facts=facts)
 
 
 @contextmanager

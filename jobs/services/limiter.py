@@ -1,0 +1,93 @@
+"""Keeps the lines of limits moving when nobody else does: places that dead workers left, starts that are due, jobs that
+stand aside and in no line; and the shares of pools whose partitions have a cap between them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from math import inf
+from time import monotonic
+
+from jobs.core.job import Route
+from jobs.core.limits import TypeLimits
+from jobs.engine import Engine, limits_of
+from jobs.registry import registry
+
+BUSY_SECONDS = 1.0
+"""While somebody waits for a limit."""
+
+IDLE_SECONDS = 8.0
+
+SWEEP_SECONDS = 60.0
+"""Everything is looked through as often, whether somebody is known to wait or not."""
+
+SURE_SECONDS = 0.5
+"""What looks forgotten must still do so after as long: an end may be on its way, and whoever lost a lease shall have
+stopped before its place is given to another."""
+
+
+class Limiter:
+    """Knows the limits that the code of this host declares; those of other code are left to its hosts."""
+
+    name = "limiter"
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._seen_at: dict[tuple[str, tuple[str, str]], float] = {}
+        self._sweep_at = -inf
+        self._busy = False
+
+    @property
+    def every(self) -> float:
+        return (BUSY_SECONDS if self._busy else IDLE_SECONDS) * random.uniform(0.9, 1.1)
+
+    def tick(self) -> dict[str, int]:
+        waited_for = self._engine.limits.waited_for()
+        self._forget_old_sights()
+        sweep = monotonic() >= self._sweep_at or bool(self._seen_at)  # what was seen once is looked at again
+        if monotonic() >= self._sweep_at:
+            self._sweep_at = monotonic() + SWEEP_SECONDS
+        freed = put_back = 0
+        for limits in _limits_of(registry.all() if sweep else waited_for):
+            self._engine.limits.turn(limits)
+            freed += self._free_forgotten(limits)
+            if sweep and limits.rate is not None:
+                self._engine.limits.tidy(limits)
+        if sweep or waited_for:
+            put_back = sum(self._put_back_strays(route) for route in self._engine.topology.partitions())
+            self._share_caps()
+        for type_name in waited_for:
+            if limits_of(type_name) is not None:
+                self._engine.limits.forget_if_idle(type_name)
+        self._busy = bool(waited_for or self._seen_at)
+        return {"freed": freed, "put_back": put_back}
+
+    def _free_forgotten(self, limits: TypeLimits) -> int:
+        places = [lease for lease in self._engine.limits.forgotten(limits) if self._is_sure(limits.type, lease)]
+        if places:
+            self._engine.limits.give(limits, places)
+        return len(places)
+
+    def _put_back_strays(self, route: Route) -> int:
+        strays = [job_id for job_id in self._engine.limits.strays(route) if self._is_sure(str(route), (job_id, ""))]
+        return self._engine.limits.put_back(route, strays) if strays else 0
+
+    def _share_caps(self) -> None:
+        for pool, settings in self._engine.pools.settings().items():
+            cap = settings.max_running
+            if cap is not None and self._engine.caps.is_misshared(pool, cap):
+                self._engine.caps.set(pool, cap)
+
+    def _is_sure(self, where: str, what: tuple[str, str]) -> bool:
+        """Whether it was seen before, long enough ago."""
+        seen_at = self._seen_at.setdefault((where, what), monotonic())
+        return monotonic() - seen_at >= SURE_SECONDS
+
+    def _forget_old_sights(self) -> None:
+        oldest = monotonic() - 3 * IDLE_SECONDS
+        self._seen_at = {what: at for what, at in self._seen_at.items() if at > oldest}
+
+
+def _limits_of(names: Iterable[str]) -> list[TypeLimits]:
+    found = map(limits_of, names)
+    return [limits for limits in found if limits is not None]
