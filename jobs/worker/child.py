@@ -42,6 +42,7 @@ from jobs.worker.messages import (
     Message,
     Opened,
     Ready,
+    Reconsider,
     Report,
     Retiring,
     RunAlone,
@@ -186,6 +187,8 @@ class Child:
         match message:
             case Look():
                 self._source.look()
+            case Reconsider():
+                self._source.reconsider()
             case AloneEnded(job_id):
                 self._isolation.ended(job_id)
             case Lost(leases):
@@ -216,7 +219,7 @@ class Child:
     def _report(self) -> None:
         pools = self._source.pools
         report = Report(
-            slots={pool.name: pool.size for pool in pools},
+            slots={pool.name: max(pool.size, len(pool.running())) for pool in pools},
             running=len(self._running()),
             ended=sum(pool.ended for pool in pools),
             trouble=self._source.trouble or self._flusher.trouble,

@@ -26,6 +26,7 @@ from jobs.worker.messages import (
     Message,
     Opened,
     Ready,
+    Reconsider,
     Report,
     Retiring,
     RunAlone,
@@ -102,6 +103,11 @@ class Crew:
         """Jobs have become ready."""
         for child in self.children:
             child.send(Look())
+
+    def reconsider(self) -> None:
+        """What people set has changed."""
+        for child in self.children:
+            child.send(Reconsider())
 
     def drain(self) -> None:
         """Take nothing new, finish what runs, end. No replacements from now on."""

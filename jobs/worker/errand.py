@@ -53,6 +53,9 @@ class Errand:
     def start(self) -> None:
         self._pool.hand([self._work])
 
+    def reconsider(self) -> None:
+        """Its one job has left the store's hands before whatever has changed."""
+
     def look(self) -> None:
         """It has all that it will ever have."""
 

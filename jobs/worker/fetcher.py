@@ -79,6 +79,7 @@ class Fetcher(threading.Thread):
         self._routes: list[Route] = []
         self._turn = 0
         self._refresh_at = 0.0
+        self._is_outdated = False
         self._lines: dict[str, Line] = {}
         self._asleep_until: dict[Route, float] = {}
         self._paused: set[Route] = set()
@@ -128,6 +129,11 @@ class Fetcher(threading.Thread):
         elif self._permits.are_needed:
             self._bell.set()  # a line may move sooner than was known
 
+    def reconsider(self) -> None:
+        """Settings or pauses have changed: read them anew, and give back what no slot has begun."""
+        self._is_outdated = True
+        self.look()
+
     def quiesce(self) -> None:
         """Begin no lease call any more; one may be under way until ``is_quiet``."""
         self._quiet = True
@@ -167,15 +173,18 @@ class Fetcher(threading.Thread):
 
     def _refresh(self) -> None:
         """Follow new pools, new partitions and changed slots."""
-        if monotonic() < self._refresh_at:
+        if self._is_outdated:
+            self._is_outdated = False
+            self.hand_back()
+        elif monotonic() < self._refresh_at:
             return
         topology = self._engine.topology
-        configured = {} if self._options.concurrency else self._engine.pools.configured()
+        configured = self._engine.pools.configured()
         left = MAX_SLOTS
         for name in self._options.pools or sorted({*topology.pools(), *self._declared_pools()}):
             size = min(self._slots_of(name, configured), left)
             left -= size
-            self._line(name).resize(size)
+            self._resize(self._line(name), size)
         self._routes = [route for name in self._lines for route in topology.partitions(name)]
         self._refresh_at = monotonic() + REFRESH_SECONDS
 
@@ -184,9 +193,16 @@ class Fetcher(threading.Thread):
         return {job_type.pool for job_type in registry.all().values()} | self._engine.settings.pools.keys()
 
     def _slots_of(self, pool: str, configured: dict[str, int]) -> int:
-        """The command line decides, else what people set for the pool, else the settings."""
-        settings = self._engine.settings
-        return self._options.concurrency or configured.get(pool, settings.pools.get(pool, settings.slots))
+        """What people set while this host runs; else the command line, what was set before, and the settings."""
+        settings, chosen = self._engine.settings, configured.get(pool)
+        if self._options.concurrency and chosen == self._options.configured.get(pool):
+            return self._options.concurrency
+        return settings.pools.get(pool, settings.slots) if chosen is None else chosen
+
+    def _resize(self, line: Line, size: int) -> None:
+        if size < line.slots.size:
+            self._hand_back(line.slots)  # or it would be begun before the slots that are too many have gone
+        line.resize(size)
 
     def _line(self, name: str) -> Line:
         if name not in self._lines:

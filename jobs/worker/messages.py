@@ -77,6 +77,10 @@ class Look(Message):
     """Jobs have become ready: look for them now. The store wakes one waiting worker; that may be a frozen one."""
 
 
+class Reconsider(Message):
+    """Settings of pools or pauses have changed: read them anew, and hand back what has not started."""
+
+
 class AloneEnded(Message):
     """The process that ran this job alone has ended, one way or another."""
 
@@ -110,4 +114,4 @@ class HandBack(Message):
 
 
 FromChild = Ready | Opened | Closed | RunAlone | Report | Retiring | Bye
-FromSupervisor = Serve | RunAlone | Look | AloneEnded | Lost | CancelRequested | Drain | Stop | HandBack
+FromSupervisor = Serve | RunAlone | Look | Reconsider | AloneEnded | Lost | CancelRequested | Drain | Stop | HandBack

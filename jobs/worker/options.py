@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 CANCEL_SECONDS = 1.0
 """A running job hears of its cancelling with the next renewal: within as long."""
@@ -15,6 +16,7 @@ class WorkerOptions:
     pools: tuple[str, ...] = ()  # empty = every pool, also those that appear later
     processes: int = 1
     concurrency: int | None = None  # slots per process and pool; None = what the pool says
+    configured: Mapping[str, int] = field(default_factory=dict)  # what pools said at the start of the host
     burst: bool = False  # exit when nothing is ready, due or running
     max_in_flight: int | None = None  # most jobs one process may hold, running or not
     max_jobs: int | None = None  # a process is replaced after as many

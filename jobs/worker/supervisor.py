@@ -29,6 +29,7 @@ from jobs.worker.child_handle import ChildHandle
 from jobs.worker.crew import Crew
 from jobs.worker.health import HealthServer
 from jobs.worker.leases import CrashSettler, Renewer, StartMarker
+from jobs.worker.listener import Listener
 from jobs.worker.messages import Drain, Stop
 from jobs.worker.nursery import Nursery, NurseryDied
 from jobs.worker.options import WorkerOptions
@@ -48,6 +49,9 @@ MAKES_READY = ("promoted", "unparked", "recovered", "released")
 
 CHANGES_RULES = ("pushed", "cleared")
 """What they count when what people set for types or pools has changed: others may have to act on it."""
+
+CONCERNS_CHILDREN = ("pools", "pauses")
+"""News after which children must read anew what they may start, and how many at a time."""
 
 LAST_WORDS_SECONDS = 5.0
 """At the end: how long the store may take to hear of dead children, and that the host leaves."""
@@ -145,6 +149,7 @@ class Supervisor:
         self._loops = [self._renewing, self._settling, self._beating, self._marking]
         self._service_loops = [service_loop(service, self._on_service_done) for service in self._services]
         self._loops += self._service_loops
+        self._listening = Loop("listener", Listener(self._engine.news, self._on_news).tick)
         if self._options.burst:
             burst = BurstWatch(self._engine, self._options, lambda: self._crew.is_idle, self._post(self._on_burst_over))
             self._loops.append(Loop("burst", burst.tick))
@@ -165,7 +170,7 @@ class Supervisor:
             SourceWatch(self._post(self._on_sources_changed)).start()
         self._timers.start()
         self._crew.start()
-        for loop in self._loops:
+        for loop in (*self._loops, self._listening):
             loop.start()
 
     def _live(self) -> None:
@@ -185,6 +190,7 @@ class Supervisor:
         """Tell the store what is left to tell, if it is there to hear it."""
         deadline = monotonic() + LAST_WORDS_SECONDS
         self._stopping = True
+        self._listening.stop()  # not waited for: it may be in the midst of a long wait for news
         for loop in self._loops:
             loop.stop(max(0.0, deadline - monotonic()))
         while not self._settler.is_done and monotonic() < deadline:
@@ -248,6 +254,13 @@ class Supervisor:
         if any(done.get(what) for what in CHANGES_RULES):
             for loop in self._service_loops:
                 loop.nudge()
+
+    def _on_news(self, topic: str, abouts: list[str]) -> None:
+        """From the listener's thread: somebody has changed something, anywhere."""
+        if topic in CONCERNS_CHILDREN:
+            self._mailbox.post(self._crew.reconsider)
+        for loop in self._service_loops:
+            loop.nudge()
 
     def _on_command(self, worker_id: str, command: str) -> None:
         """From the presence thread: what somebody told a worker to do."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jobs.engine import Completion
+from jobs.engine import Completion, Scope
 from jobs.exceptions import OutcomeUnknown
 from jobs.registry import registry
 from jobs.worker.batch import Batch
@@ -275,6 +275,63 @@ def test_a_pause_is_a_reason_not_to_consume(parts: Parts, gate: Gate, start_fetc
     parts.engine.pools.resume("default")
     eventually(lambda: len(gate.begun) == 2)
     assert fetcher.trouble is None
+
+
+def test_slots_follow_what_people_set_as_soon_as_it_is_heard_of(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    parts.enqueue(count=20)
+    fetcher = start_fetcher(concurrency=None)
+    eventually(lambda: len(gate.begun) == 10)
+
+    parts.engine.pools.configure("default", slots=12)
+    fetcher.reconsider()
+    eventually(lambda: len(gate.begun) == 12)
+
+    parts.engine.pools.configure("default", slots=0)
+    fetcher.reconsider()
+    eventually(lambda: fetcher.pools[0].size == 0)
+    gate.opened.set()
+    eventually(lambda: fetcher.in_hand == 0)
+    time.sleep(0.1)
+    assert len(gate.begun) == 12
+
+
+def test_a_number_set_while_the_host_runs_beats_its_command_line(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    parts.engine.pools.configure("default", slots=5)
+    parts.enqueue(count=20)
+    fetcher = start_fetcher(concurrency=3, configured={"default": 5})
+    eventually(lambda: len(gate.begun) == 3)
+
+    parts.engine.pools.configure("default", slots=6)
+    fetcher.reconsider()
+
+    eventually(lambda: len(gate.begun) == 6)
+
+
+def test_what_has_not_begun_goes_back_when_something_was_changed(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    """Jobs that were short are held ready by the hundred; then one is long, and the pool is paused."""
+    gate.opened.set()
+    fetcher = start_fetcher(concurrency=1)
+    parts.enqueue(count=200)
+    eventually(lambda: len(gate.begun) == 200, within=20)
+    gate.opened.clear()
+    ids = parts.enqueue(count=50)
+    eventually(lambda: fetcher.pools[0].waiting > 1)
+
+    parts.engine.pools.pause("default", by="a test")
+    fetcher.reconsider()
+
+    assert parts.engine.pauses.settle(Scope("pool", "default"), timeout=0.15) <= 1, "one has begun and is not marked"
+    begun = len(gate.begun)
+    gate.opened.set()
+    eventually(lambda: fetcher.in_hand == 0)
+    assert len(gate.begun) == begun
+    assert parts.states(ids) == {"ready", "succeeded"}
 
 
 def test_slots_follow_their_wanted_number_in_both_directions(parts: Parts, gate: Gate) -> None:

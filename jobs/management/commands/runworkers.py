@@ -6,6 +6,7 @@ import os
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from jobs.conf import Settings, get_settings
@@ -93,7 +94,16 @@ def _supervisor(options: WorkerOptions) -> Supervisor:
     settings = get_settings()
     embedded.ensure(settings.redis_url, settings.var_dir)  # before the first fork, so that all children hold it
     engine = get_engine()
+    options = replace(options, configured=_configured(engine))
     return Supervisor(engine, options, _services(engine, options))
+
+
+def _configured(engine: Engine) -> dict[str, int]:
+    """What is set for pools now. A store that is away is waited for by the workers, not here."""
+    try:
+        return engine.pools.configured()
+    except SchedulerError:
+        return {}
 
 
 def _services(engine: Engine, options: WorkerOptions) -> list[Service]:

@@ -1,0 +1,119 @@
+"""What people change is in force on every host within a moment, under load, in real processes."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jobs import enqueue_many, get_job, pools, scheduler, types
+from jobs.api import EnqueueRequest
+from jobs.core.pause import EVERYTHING, Scope
+from jobs.engine import get_engine
+from tests.acceptance.hosts import Host, Journal, StartHost
+from tests.support.wait import eventually
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.django_db]
+
+WITHIN = 2.0
+"""Seconds in which every host must follow."""
+
+ROUNDS = 20
+
+
+@pytest.fixture
+def hosts(start_host: StartHost) -> list[Host]:
+    """Three of them, each with one worker of four slots, consuming."""
+    started = [start_host("--pool", "default", "--concurrency", "4") for _ in range(3)]
+    return [host.consuming() for host in started]
+
+
+def fill(journal: Journal, count: int, seconds: float, type: str = "test.sleep") -> list[str]:
+    payload = {"seconds": seconds, "path": journal.path}
+    return [made.id for made in enqueue_many([EnqueueRequest(type, payload, {"allow_unknown": True})] * count)]
+
+
+def running(journal: Journal) -> int:
+    words = [word for word, _, _ in journal.lines()]
+    return words.count("began") - words.count("ended")
+
+
+def follows(journal: Journal, wanted: int) -> None:
+    """So many run, soon enough and for a while."""
+    eventually(lambda: running(journal) == wanted, within=WITHIN)
+
+
+def test_running_jobs_follow_the_slots_up_and_down_on_three_hosts(hosts: list[Host], journal: Journal) -> None:
+    fill(journal, 400, 0.25)
+    follows(journal, 12)
+
+    for slots in (7, 1, 5, 0):
+        pools.scale("default", slots)
+        follows(journal, 3 * slots)
+    pool = pools.get("default")
+    assert (pool.slots, pool.workers) == (0, 3)
+    eventually(lambda: pools.get("default").slots_actual == 0)
+    begun = journal.count("began")
+    time.sleep(0.5)
+    assert journal.count("began") == begun, "no slots: nothing new starts"
+    pools.scale("default", 4)
+    follows(journal, 12)
+
+
+SCOPES: list[tuple[Scope, Callable[[], Any], Callable[[], Any]]] = [
+    (EVERYTHING, scheduler.pause, scheduler.resume),
+    (Scope("pool", "default"), lambda: pools.pause("default"), lambda: pools.resume("default")),
+    (Scope("type", "test.sleep"), lambda: types.pause("test.sleep"), lambda: types.resume("test.sleep")),
+]
+
+
+def test_nothing_starts_from_the_acknowledged_pause_to_the_resume_under_load(
+    hosts: list[Host], journal: Journal
+) -> None:
+    """Short jobs by the thousand, which workers hold ready in heaps."""
+    fill(journal, 6_000, 0.004)
+    eventually(lambda: journal.count("began") > 50)
+
+    for number in range(ROUNDS):
+        scope, pause, resume = SCOPES[number % 3]
+        pause()
+        begun = journal.count("began")
+        time.sleep(0.15)
+        assert journal.count("began") == begun, f"round {number}: jobs started in a paused {scope.words}"
+        resume()
+        eventually(lambda begun=begun: journal.count("began") > begun)
+
+
+def test_a_pause_is_true_though_a_host_is_frozen_with_jobs_in_its_hands(
+    start_host: StartHost, journal: Journal
+) -> None:
+    frozen, other = (start_host("--pool", "default", "--lease", "2", "--concurrency", "2").consuming() for _ in "ab")
+    fill(journal, 2_000, 0.01)
+    eventually(lambda: len({pid for word, _, pid in journal.lines() if word == "began"}) == 2)
+
+    frozen.signal_all(signal.SIGSTOP)
+    pools.pause("default")
+    begun = journal.count("began")
+    frozen.signal_all(signal.SIGCONT)
+    time.sleep(1.0)
+
+    assert journal.count("began") == begun
+    assert other.process.poll() is None
+
+
+def test_a_pause_survives_the_restart_of_the_hosts(start_host: StartHost, journal: Journal) -> None:
+    first = start_host("--pool", "default").consuming()
+    pools.pause("default", reason="a move")
+    first.signal(signal.SIGTERM)
+    assert first.wait() == 0
+    [job_id] = fill(journal, 1, 0.0)
+
+    second = start_host("--pool", "default")
+    eventually(lambda: second.registered is not None and "paused" in second.registered.state, within=30)
+    assert get_job(job_id).state == "ready"
+
+    pools.resume("default")
+    eventually(lambda: get_engine().jobs.get(job_id).state == "succeeded")
