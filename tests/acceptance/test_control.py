@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from jobs import enqueue_many, get_job, pools, scheduler, types
-from jobs.api import EnqueueRequest
+from jobs import enqueue_many, get_job, pools, scheduler
 from jobs.core.pause import EVERYTHING, Scope
 from jobs.engine import get_engine
-from tests.acceptance.hosts import Host, Journal, StartHost
+from tests.acceptance.hosts import ROOT, Host, Journal, Manage, StartHost
 from tests.support.wait import eventually
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.django_db]
+pytestmark = pytest.mark.acceptance
 
 WITHIN = 2.0
 """Seconds in which every host must follow."""
 
 ROUNDS = 20
+
+
+@pytest.fixture(scope="module")
+def database_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A migrated database of these tests' own: the slots of its pools would reach the hosts of others."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('control') / 'db.sqlite3'}"
+    environment = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "scheduler_project.settings"}
+    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0", "--skip-checks"]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    return url
 
 
 @pytest.fixture
@@ -33,7 +45,7 @@ def hosts(start_host: StartHost) -> list[Host]:
 
 def fill(journal: Journal, count: int, seconds: float, type: str = "test.sleep") -> list[str]:
     payload = {"seconds": seconds, "path": journal.path}
-    return [made.id for made in enqueue_many([EnqueueRequest(type, payload, {"allow_unknown": True})] * count)]
+    return [made.id for made in enqueue_many(type, [payload] * count, allow_unknown=True)]
 
 
 def running(journal: Journal) -> int:
@@ -43,15 +55,21 @@ def running(journal: Journal) -> int:
 
 def follows(journal: Journal, wanted: int) -> None:
     """So many run, soon enough and for a while."""
-    eventually(lambda: running(journal) == wanted, within=WITHIN)
+    seen: list[int] = []
+    try:
+        eventually(lambda: seen.append(running(journal)) or seen[-1] == wanted, within=WITHIN)
+    except AssertionError:
+        raise AssertionError(f"{wanted} should run at a time, but it was {seen}") from None
 
 
-def test_running_jobs_follow_the_slots_up_and_down_on_three_hosts(hosts: list[Host], journal: Journal) -> None:
-    fill(journal, 400, 0.25)
+def test_running_jobs_follow_the_slots_up_and_down_on_three_hosts(
+    hosts: list[Host], journal: Journal, manage: Manage
+) -> None:
+    fill(journal, 400, 0.6)
     follows(journal, 12)
 
-    for slots in (7, 1, 5, 0):
-        pools.scale("default", slots)
+    for slots in (6, 1, 0):
+        manage("pools", "scale", "default", str(slots))
         follows(journal, 3 * slots)
     pool = pools.get("default")
     assert (pool.slots, pool.workers) == (0, 3)
@@ -59,14 +77,13 @@ def test_running_jobs_follow_the_slots_up_and_down_on_three_hosts(hosts: list[Ho
     begun = journal.count("began")
     time.sleep(0.5)
     assert journal.count("began") == begun, "no slots: nothing new starts"
-    pools.scale("default", 4)
-    follows(journal, 12)
+    manage("pools", "scale", "default", "3")
+    follows(journal, 9)
 
 
 SCOPES: list[tuple[Scope, Callable[[], Any], Callable[[], Any]]] = [
     (EVERYTHING, scheduler.pause, scheduler.resume),
     (Scope("pool", "default"), lambda: pools.pause("default"), lambda: pools.resume("default")),
-    (Scope("type", "test.sleep"), lambda: types.pause("test.sleep"), lambda: types.resume("test.sleep")),
 ]
 
 
@@ -78,7 +95,7 @@ def test_nothing_starts_from_the_acknowledged_pause_to_the_resume_under_load(
     eventually(lambda: journal.count("began") > 50)
 
     for number in range(ROUNDS):
-        scope, pause, resume = SCOPES[number % 3]
+        scope, pause, resume = SCOPES[number % len(SCOPES)]
         pause()
         begun = journal.count("began")
         time.sleep(0.15)
