@@ -352,6 +352,13 @@ def progress_words(progress: dict[str, Any]) -> str:
     return f"{done}: {message}" if done and message else done or message
 
 
+def progress_of(job: Job, now: datetime) -> str:
+    """The same of a job; one whose handler has said nothing for long is called stalled."""
+    words = progress_words(job.progress or {})
+    silence = job.silence(now)
+    return f"{words}. Stalled: nothing new for {age(silence.total_seconds())}." if silence else words
+
+
 def error_line(job: Job, limit: int = 200) -> str:
     """``ValueError: the message`` on one line; empty when the job has no error."""
     if not job.error:
@@ -365,13 +372,6 @@ def what_happened(job: Job, overall: Overall) -> tuple[str, str]:
     now = overall.now
     starts = "attempt" if job.attempt == 1 else "attempts"
     match job.state:
-def progress_of(job: Job, now: datetime) -> str:
-    """The same of a job; one whose handler has said nothing for long is called stalled."""
-    words = progress_words(job.progress or {})
-    silence = job.silence(now)
-    return f"{words}. Stalled: nothing new for {age(silence.total_seconds())}." if silence else words
-
-
         case JobState.SUCCEEDED:
             took = _span(job.started_at, job.finished_at)
             return f"Succeeded{f' in {took}' if took else ''}.", _tries(job)

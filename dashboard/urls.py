@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
-from dashboard import actions, health, login, views
+from dashboard import actions, health, login, metrics, views
 from dashboard.panels import PANELS
 
 app_name = "dashboard"
@@ -31,6 +31,7 @@ urlpatterns = [
     path("favicon.ico", views.favicon, name="favicon"),
     path("livez", health.livez, name="livez"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
     path("accounts/login/", login.Login.as_view(), name="login"),
     path("accounts/logout/", LogoutView.as_view(), name="logout"),
     path("dashboard/", include(dashboard)),

@@ -63,6 +63,8 @@ class Settings:
     """Lines of `ctx.log` kept of one attempt: the newest ones. 0 keeps none."""
     log_bytes: int = 131_072
     """Bytes of `ctx.log` kept of one attempt."""
+    metrics_token: str = ""
+    """What a scraper of `/metrics` sends as its bearer token. Empty: only people who may see the dashboard get it."""
     autodiscover: list[str] = field(default_factory=lambda: ["jobs", "tasks"])
     """Modules of each installed app that are imported at start because they register job types."""
 

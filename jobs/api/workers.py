@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from jobs.api import audit
 from jobs.api.asynchronous import twin
 from jobs.engine import Worker, get_engine
@@ -16,8 +18,11 @@ def list() -> Sequence[Worker]:
 
 
 def get(id: str) -> Worker:
-    """WorkerNotFound."""
-    return get_engine().workers.get(id)
+    """One of them, with the types of the jobs that it runs. WorkerNotFound."""
+    worker = get_engine().workers.get(id)
+    jobs = get_engine().jobs.get_many(str(job.get("id")) for job in worker.current)
+    current = [{**told, "type": job.type if job else None} for told, job in zip(worker.current, jobs, strict=True)]
+    return msgspec.structs.replace(worker, current=current)
 
 
 def drain(id: str) -> Worker:

@@ -177,6 +177,7 @@ class Jobs:
                 route = codec.route_in(job_id) or self._topology.route_for(spec.pool)
             existing = self._claim_unique(name, job_id, unique.on_duplicate, replaced)
             if existing is not None:
+                self._count_duplicate(existing)
                 if spec.id is not None and self.find(job_id) is None:
                     forget_id(self._store, route, job_id)
                 if unique.on_duplicate == "raise":
@@ -203,6 +204,17 @@ class Jobs:
                     fix="Enqueue it again.",
                 ) from error
         raise OutcomeUnknown(f"The unique key {unique.key!r} is fought over; nothing was created.", fix="Try again.")
+
+    def _count_duplicate(self, existing: Job) -> None:
+        """An enqueue that came to nothing, since this job holds the unique key: counted where that job is."""
+        self._store.run(
+            "figures_count",
+            self._keys(Route(existing.pool, existing.queue_version, existing.partition)),
+            given_now=self._now(),
+            figure="duplicates",
+            type=existing.type,
+            number=1,
+        )
 
     def _claim_unique(self, name: str, job_id: str, on_duplicate: str, replaced: list[str] | None = None) -> Job | None:
         """Claims the key for the job to be; the job that holds it where one does. ``replaced``: gets the ids of jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -26,7 +27,8 @@ class WorkerNotFound(SchedulerError):
 
 
 class WorkerInfo(msgspec.Struct, kw_only=True):
-    """What a worker says of itself. ``host``: the id of its host; a host names itself. ``rss``: bytes."""
+    """What a worker says of itself. ``host``: the id of its host; a host names itself. ``rss``: bytes. ``cpu_seconds``:
+    used since it started; ``cpu``: processors in use since its last beat, 1.0 = one of them all the time."""
 
     id: str
     host: str
@@ -37,6 +39,8 @@ class WorkerInfo(msgspec.Struct, kw_only=True):
     state: str  # "consuming", "not consuming: <why>", "draining", "stopping"
     running: int = 0
     rss: int = 0
+    cpu_seconds: float = 0.0
+    cpu: float = 0.0
     version: str = ""
     current: list[dict[str, Any]] = []  # the jobs it runs: id, type, started_at
 
@@ -50,10 +54,26 @@ class Worker(WorkerInfo, kw_only=True):
 
     alive: bool
     last_seen_ms: int
+    now_ms: int = 0  # of the server, at the reading
 
     @property
     def is_host(self) -> bool:
         return self.id == self.host
+
+    @property
+    def heartbeat_age_seconds(self) -> float:
+        """How long ago it was heard of."""
+        return max(0, self.now_ms - self.last_seen_ms) / 1000
+
+    def running_jobs(self) -> list[dict[str, Any]]:
+        """What it runs: id, type where it is known, start, and for how long it has run (seconds)."""
+        return [
+            {
+                **job,
+                "age_seconds": max(0, self.now_ms - begun) / 1000 if (begun := _ms(job.get("started_at"))) else None,
+            }
+            for job in self.current
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -67,10 +87,14 @@ class Worker(WorkerInfo, kw_only=True):
             "slots": sum(self.pools.values()),
             "running": self.running,
             "rss": self.rss,
+            "cpu": self.cpu,
+            "cpu_seconds": self.cpu_seconds,
             "version": self.version,
+            "draining": self.is_leaving,
             "started_at": iso(moment(self.started_at_ms)),
             "last_seen_at": iso(moment(self.last_seen_ms)),
-            "current": self.current,
+            "heartbeat_age_seconds": self.heartbeat_age_seconds,
+            "current": self.running_jobs(),
         }
 
 
@@ -130,7 +154,9 @@ class Workers:
                 continue
             facts = {name: getattr(info, name) for name in WorkerInfo.__struct_fields__}
             alive_until = int(until.get(worker_id, 0))
-            workers.append(Worker(**facts, alive=alive_until > now, last_seen_ms=max(0, alive_until - ttl_ms)))
+            workers.append(
+                Worker(**facts, alive=alive_until > now, last_seen_ms=max(0, alive_until - ttl_ms), now_ms=now)
+            )
         return sorted(workers, key=lambda worker: (worker.host, not worker.is_host, worker.id))
 
     def get(self, worker_id: str) -> Worker:
@@ -145,3 +171,11 @@ class Workers:
         worker = self.get(worker_id)
         self._store.call(lambda client: client.hset(self._keys.commands, worker_id, command))
         return worker
+
+
+def _ms(at: Any) -> int | None:
+    """Unix milliseconds of an ISO 8601 moment; None where it is none."""
+    try:
+        return int(datetime.fromisoformat(at).timestamp() * 1000)
+    except (TypeError, ValueError):
+        return None

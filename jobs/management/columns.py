@@ -126,6 +126,7 @@ POOLS: tuple[Column[dict[str, Any]], ...] = (
     Column("SLOTS", lambda pool: pool["slots"], right=True),
     Column("IN ALL", lambda pool: pool["slots_actual"], right=True),
     Column("OLDEST", lambda pool: _span(pool["oldest_ready_age_seconds"]), right=True),
+    Column("WAIT", lambda pool: _span(pool["predicted_wait_seconds"]), right=True),
     Column("JOBS/S", lambda pool: pool["throughput_per_second"], right=True),
 )
 """Of pools as they stand in JSON."""
@@ -137,6 +138,7 @@ WORKERS: tuple[Column[Worker], ...] = (
     Column("RUNNING", lambda worker: worker.running, right=True),
     Column("MACHINE", lambda worker: worker.hostname),
     Column("PID", lambda worker: worker.pid, right=True),
+    Column("CPU", lambda worker: f"{worker.cpu:.0%}", right=True),
     Column("MEMORY", lambda worker: f"{worker.rss / 2**20:.0f} MB", right=True),
     Column("STARTED", lambda worker: moment(worker.started_at_ms)),
     Column("SEEN", lambda worker: moment(worker.last_seen_ms)),
@@ -330,6 +332,7 @@ def show_worker(output: Output, worker: Worker) -> None:
             ("pools", ", ".join(f"{pool}: {slots} slots" for pool, slots in worker.pools.items())),
             ("running", worker.running),
             ("memory", f"{worker.rss / 2**20:.0f} MB"),
+            ("processor", f"{worker.cpu:.0%} of one, {worker.cpu_seconds:,.1f} s since its start"),
             ("version", worker.version),
             ("started", moment(worker.started_at_ms)),
             ("last seen", moment(worker.last_seen_ms)),
@@ -337,11 +340,12 @@ def show_worker(output: Output, worker: Worker) -> None:
     )
     if worker.current:
         output.heading("Running")
-        output.table(CURRENT, worker.current)
+        output.table(CURRENT, worker.running_jobs())
 
 
 CURRENT: tuple[Column[dict[str, Any]], ...] = (
     Column("JOB", lambda job: job.get("id")),
     Column("TYPE", lambda job: job.get("type")),
     Column("STARTED", lambda job: job.get("started_at")),
+    Column("FOR", lambda job: _span(job.get("age_seconds")), right=True),
 )

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")  # per second
 _PR_SET_PDEATHSIG = 1
 
 
@@ -30,6 +31,16 @@ def resident_bytes(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):
         return 0
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time that the process has used, in user and system mode; 0.0 when it is gone or cannot be asked."""
+    try:
+        # After the command in parentheses, which may hold any character, comes the state as the third field of all.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def is_stopped(pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""Forgets what is over: ended jobs past their retention, old series, claims on names whose job is gone."""
+"""Forgets what is over: ended jobs past their retention, claims on names whose job is gone."""
 
 from __future__ import annotations
 

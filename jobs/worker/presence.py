@@ -6,12 +6,12 @@ import os
 import platform
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from time import time
+from time import monotonic, time
 from typing import Protocol
 
 from jobs.core.job import iso, moment
 from jobs.engine import Engine, WorkerInfo
-from jobs.runtime.process import resident_bytes
+from jobs.runtime.process import cpu_seconds, resident_bytes
 from jobs.worker.child_handle import ChildHandle
 
 BEAT_SECONDS = 5.0
@@ -33,6 +33,25 @@ class Host(Protocol):
     def state_of(self, child: ChildHandle) -> str: ...
 
 
+class CpuMeter:
+    """Processor time of processes, and how much of it since the last look at each."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[float, float]] = {}  # pid → moment (monotonic) and seconds used by then
+
+    def read(self, pid: int) -> tuple[float, float]:
+        """``cpu_seconds`` and ``cpu`` as in ``WorkerInfo``; the first look has nothing to compare with."""
+        now, used = monotonic(), cpu_seconds(pid)
+        before, used_before = self._last.get(pid, (now, used))
+        self._last[pid] = (now, used)
+        rate = (used - used_before) / (now - before) if now > before else 0.0
+        return round(used, 2), round(max(0.0, rate), 3)
+
+    def keep(self, pids: set[int]) -> None:
+        """Forgets the other processes: their numbers may come again."""
+        self._last = {pid: seen for pid, seen in self._last.items() if pid in pids}
+
+
 class Presence:
     """``tick`` beats for all of them in one call. ``obey`` is called with (worker id, command)."""
 
@@ -44,13 +63,16 @@ class Presence:
         self._hostname = platform.node()
         self._started_at_ms = int(time() * 1000)
         self._gone: SimpleQueue[str] = SimpleQueue()
+        self._cpu = CpuMeter()
 
     def forget(self, child: ChildHandle) -> None:
         """It has ended: the next beat takes it off the list."""
         self._gone.put(child.id)
 
     def tick(self) -> float:
-        infos = [self._of_host(), *(self._of_child(child) for child in self._host.children if child.pid is not None)]
+        children = [child for child in self._host.children if child.pid is not None]
+        self._cpu.keep({os.getpid(), *(child.pid for child in children if child.pid)})
+        infos = [self._of_host(), *map(self._of_child, children)]
         commands = self._engine.workers.beat(infos, ttl_ms=int(TTL_SECONDS * 1000))
         for worker_id, orders in commands.items():
             for order in orders:
@@ -68,6 +90,7 @@ class Presence:
         for child in children:
             for pool, slots in child.report.slots.items():
                 pools[pool] = pools.get(pool, 0) + slots
+        used, cpu = self._cpu.read(os.getpid())
         return WorkerInfo(
             id=self._host.id,
             host=self._host.id,
@@ -78,11 +101,14 @@ class Presence:
             state=self._host.state,
             running=sum(child.report.running for child in children),
             rss=resident_bytes(os.getpid()),
+            cpu_seconds=used,
+            cpu=cpu,
             version=self._version,
         )
 
     def _of_child(self, child: ChildHandle) -> WorkerInfo:
         assert child.pid is not None
+        used, cpu = self._cpu.read(child.pid)
         return WorkerInfo(
             id=child.id,
             host=self._host.id,
@@ -93,6 +119,8 @@ class Presence:
             state=self._host.state_of(child),
             running=child.report.running,
             rss=resident_bytes(child.pid),
+            cpu_seconds=used,
+            cpu=cpu,
             version=self._version,
             current=[{"id": job.id, "started_at": iso(moment(job.started_at_ms))} for job in child.cells.started()],
         )

@@ -68,3 +68,16 @@ def test_facts_that_cannot_be_read_hide_one_worker_and_no_other(engine: Engine) 
     engine.store.client.hset(HostKeys(engine.store.namespace).workers, "h.1", b"\xc1")
 
     assert [worker.id for worker in engine.workers.all()] == ["h"]
+
+
+def test_what_a_worker_runs_is_told_with_its_age_and_itself_with_its_last_sign_of_life(
+    engine: Engine, clock: ManualClock
+) -> None:
+    current = [{"id": "a", "started_at": "2027-01-15T08:00:00.000Z"}, {"id": "b"}]
+    engine.workers.beat([info("h.1", current=current, cpu=0.5, cpu_seconds=12.0, state="draining")], ttl_ms=TTL_MS)
+    clock.advance(4)
+
+    told = engine.workers.get("h.1").as_dict()
+
+    assert (told["heartbeat_age_seconds"], told["draining"], told["cpu"], told["cpu_seconds"]) == (4.0, True, 0.5, 12.0)
+    assert [job["age_seconds"] for job in told["current"]] == [4.0, None]

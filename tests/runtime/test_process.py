@@ -79,3 +79,12 @@ def test_a_child_dies_with_its_parent_however_that_dies() -> None:
 def _is_zombie(pid: int) -> bool:
     with open(f"/proc/{pid}/stat") as stat:
         return stat.read().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_processor_time_grows_with_work_and_is_nothing_of_who_is_gone() -> None:
+    before = process.cpu_seconds(os.getpid())
+    while process.cpu_seconds(os.getpid()) == before:
+        sum(range(10_000))
+
+    assert process.cpu_seconds(os.getpid()) > before > 0
+    assert process.cpu_seconds(2**30) == 0.0

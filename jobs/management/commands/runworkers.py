@@ -24,6 +24,7 @@ from jobs.services.autoscaler import Autoscaler
 from jobs.services.limiter import Limiter
 from jobs.services.pauses import PauseKeeper
 from jobs.services.promoter import Promoter
+from jobs.services.historian import Historian
 from jobs.services.pruner import Pruner
 from jobs.services.queue_watch import QueueWatch
 from jobs.services.reconciler import Reconciler
@@ -115,6 +116,7 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
         Autoscaler(engine, new_host_id()),
         Recoverer(engine, options.lease_seconds),
         Pruner(engine),
+        Historian(engine),
         Reconciler(engine),
         *_hooks(engine),
     ]
