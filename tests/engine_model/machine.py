@@ -325,6 +325,7 @@ class EngineMachine(RuleBasedStateMachine):
         names = [*CALLER_IDS, *(unique_name(type, key) for type in TYPES for key in UNIQUE_KEYS)]
         for bucket in {crc32(name.encode()) % HOLDER_BUCKETS for name in names}:
             self.engine.upkeep.sweep_claims(bucket)
+        self.model.sweep_unique()
 
     # --- the world ------------------------------------------------------------------------------------------------
 

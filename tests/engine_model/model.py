@@ -118,6 +118,10 @@ class Model:
             self.cancel(holder.id)
         return None
 
+    def sweep_unique(self) -> None:
+        """Forgets claims that hold no more. A clock that goes back afterwards does not bring them back."""
+        self.unique = {claim: job_id for claim, job_id in self.unique.items() if self.unique_holder(*claim)}
+
     def _holds_key(self, job: ModelJob) -> bool:
         assert job.unique is not None
         until = job.unique[1]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from jobs.core.job import JobSpec, LeasedJob, Route
@@ -37,7 +39,7 @@ class Profile:
     poison_neighbours: int = 300
 
 
-SHORT = Profile("short", jobs=1_500, seconds=10, server_kills=1)
+SHORT = Profile("short", jobs=1_500, seconds=10, server_kills=1, herd=6_000)
 LONG = Profile("long", jobs=10_000, seconds=60, server_kills=5, poison_neighbours=1_000)
 PROFILES = {profile.name: profile for profile in (SHORT, LONG)}
 
@@ -161,17 +163,19 @@ def herd(folder: Path, profile: Profile) -> Report:
 
 
 def full_batches(folder: Path, profile: Profile) -> Report:
-    """Every batched verb by hand, a thousand jobs at once: what the server's processor spends on one script call."""
+    """Every batched verb by hand, a thousand jobs at once: what the server's processor spends on one script call.
+
+    The median of the calls is judged: a machine that is busy with other things makes some of them dearer.
+    """
     with stage(folder) as run:
         leases, route = run.engine.leases, run.engine.topology.route_for(POOL)
-        report = Report()
+        took: defaultdict[str, list[float]] = defaultdict(list)
         run_script = run.engine.store.run
 
         def timed(name: str, *arguments: Any, **options: Any) -> Any:
             before = run.server_cpu_seconds()
             answer = run_script(name, *arguments, **options)
-            took = (run.server_cpu_seconds() - before) * 1000
-            report.numbers[f"{name}, ms"] = max(took, report.numbers.get(f"{name}, ms", 0.0))
+            took[name].append((run.server_cpu_seconds() - before) * 1000)
             return answer
 
         def lease() -> list[LeasedJob]:
@@ -182,26 +186,30 @@ def full_batches(folder: Path, profile: Profile) -> Report:
         time.sleep(0.01)
         while leases.promote(route, 1000).promoted:
             pass
-        first = lease()
-        leases.start(route, [(job.id, job.token, job.leased_at) for job in first])
-        leases.renew(route, [(job.id, job.token) for job in first], 500)
-        leases.release(route, [(job.id, job.token) for job in first], charged=True)
-        leases.complete(route, [Completion(job.id, job.token, job.type, job.leased_at, b"1" * 100) for job in lease()])
         error = b'{"type": "E", "message": "", "traceback": "' + b"x" * 1000 + b'"}'
-        leases.fail(
-            route, [Failure(job.id, job.token, job.type, job.leased_at, "retry", 0, 0, error) for job in lease()]
-        )
-        leases.park(route, [(job.id, job.token, job.type) for job in lease()])
-        leases.unpark(route, ["fault.nothing"])
+        for _ in range(3):
+            held = lease()
+            leases.start(route, [(job.id, job.token, job.leased_at) for job in held])
+            leases.renew(route, [(job.id, job.token) for job in held], 500)
+            leases.release(route, [(job.id, job.token) for job in held], charged=True)
+            leases.complete(
+                route, [Completion(job.id, job.token, job.type, job.leased_at, b"1" * 100) for job in lease()]
+            )
+            leases.fail(
+                route, [Failure(job.id, job.token, job.type, job.leased_at, "retry", 0, 0, error) for job in lease()]
+            )
+            leases.park(route, [(job.id, job.token, job.type) for job in lease()])
+            leases.unpark(route, ["fault.nothing"])
         while jobs := lease():
             leases.start(route, [(job.id, job.token, job.leased_at) for job in jobs])
         time.sleep(0.6)
         while leases.recover(route).recovered:
             pass
+        report = Report(numbers={f"{name}, ms": median(calls) for name, calls in took.items()})
         report.violations += [
-            Violation("I18", name, f"{took:.1f} of the server's processor")
-            for name, took in report.numbers.items()
-            if took > SCRIPT_LIMIT_MS
+            Violation("I18", name, f"{usual:.1f} of the server's processor")
+            for name, usual in report.numbers.items()
+            if usual > SCRIPT_LIMIT_MS
         ]
         return report
 

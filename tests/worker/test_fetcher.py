@@ -269,8 +269,7 @@ def test_a_pause_is_a_reason_not_to_consume(parts: Parts, gate: Gate, start_fetc
 
     fetcher = start_fetcher()
 
-    eventually(lambda: fetcher.trouble == "paused")
-    assert fetcher.is_idle
+    eventually(lambda: fetcher.trouble == "paused" and fetcher.is_idle)
     assert not gate.begun
     parts.engine.pools.resume("default")
     eventually(lambda: len(gate.begun) == 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import os
 import signal
 import threading
@@ -129,6 +130,13 @@ def progress(path: str, *, ctx: Context) -> None:
     ctx.progress(12, 12, "all")
 
 
+@job("test.tell")
+def tell(*, ctx: Context) -> None:
+    """Logs through its context, and as any library does."""
+    ctx.log.info("of the job", page=3)
+    logging.getLogger("library").info("of a library")
+
+
 @job("test.swell")
 def swell(megabytes: int) -> None:
     """Makes its process larger for good."""
@@ -179,3 +187,9 @@ if "MAINSPRING_TEST_UNKNOWN" not in os.environ:
     def sometimes(path: str, *, ctx: Context) -> None:
         """Registered by some workers only."""
         journal(path, "ran", ctx.id)
+
+
+if "MAINSPRING_TEST_COMPARISON_SECONDS" in os.environ:
+    from jobs.services.reconciler import Reconciler
+
+    Reconciler.every = float(os.environ["MAINSPRING_TEST_COMPARISON_SECONDS"])
