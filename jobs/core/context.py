@@ -38,6 +38,7 @@ class Context(msgspec.Struct, eq=False):
     keep_line: Keep | None = None
     is_lease_over: Callable[[], bool] | None = None
     """Asks the clock whether the lease can still be ours."""
+    host: Any = None
 
     @property
     def id(self) -> str:

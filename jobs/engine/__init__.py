@@ -84,14 +84,14 @@ class Engine:
         self.store = store
         self.settings = settings
         self.topology = Topology(store)
+        self.news = News(store)
         self.pending = Pending(store)
-        self.jobs = Jobs(store, settings, clock, self.topology, self.pending)
+        self.jobs = Jobs(store, settings, clock, self.topology, self.news, self.pending)
         self.leases = Leases(store, settings, clock)
         self.limits = Limits(store, clock, self.topology)
         self.caps = Caps(store, self.topology)
         self.logs = Logs(store, settings)
         self.deaths = DeathNotices(store, clock)
-        self.news = News(store)
         self.pauses = Pauses(store, clock, self.topology, self.leases)
         self.types = Types(store, self.pauses)
         self.workers = Workers(store, clock)

@@ -66,7 +66,7 @@ class Batch:
 
 
 class Marks:
-    """What the supervisor has said about single leases: which are lost, and whose job was asked to stop.
+    """What is to become of single leases: which are lost, whose job was asked to stop, and what was given up.
 
     A lease is (job id, token): the same job may come back under another token while its old attempt still runs.
     """
@@ -74,6 +74,7 @@ class Marks:
     def __init__(self) -> None:
         self.lost: set[tuple[str, str]] = set()
         self.cancelled: set[tuple[str, str]] = set()
+        self.abandoned: dict[tuple[str, str], bool] = {}  # what this worker gives up as it ends → whether it counts
 
     def is_lost(self, lease: LeasedJob) -> bool:
         return bool(self.lost) and (lease.id, lease.token) in self.lost

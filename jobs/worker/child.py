@@ -19,8 +19,9 @@ from math import inf
 from time import monotonic
 from typing import Any
 
+from jobs.core.wheel import Wheel
 from jobs.engine import Engine, get_engine
-from jobs.exceptions import JobCancelled, LeaseLost
+from jobs.exceptions import LeaseLost
 from jobs.runtime.signals import wake_only
 from jobs.worker.batch import Batch, Marks
 from jobs.worker.cells import Cells
@@ -52,6 +53,7 @@ from jobs.worker.options import WorkerOptions
 from jobs.worker.permits import Permits
 from jobs.worker.slots import PoolSlots
 from jobs.worker.source import Source
+from jobs.worker.watch import Watch
 
 log = logging.getLogger("jobs.worker")
 
@@ -80,6 +82,8 @@ class Child:
         self._cells = Cells(cells_fd)
         self._marks = Marks()
         self._loop = asyncio.new_event_loop()
+        self._timers = Wheel(monotonic)  # driven by the control thread, which alone arms them
+        self._watch = Watch(self._timers, self._running, self._marks, cancel_grace=engine.settings.cancel_grace)
         self._permits = Permits(engine)
         self._flusher = Flusher(
             engine,
@@ -94,6 +98,7 @@ class Child:
         self._quiet_by = 0.0
         self._last_report: Report | None = None
         self._abandoned = 0
+        self._charges = True  # what is given up then counts as an attempt
         order, *self._early = self._first_messages()
         isolation = None if isinstance(order, RunAlone) else self._isolation
         self._executor = Executor(engine.settings, self._loop, self._marks, self._flusher.report, isolation)
@@ -165,16 +170,19 @@ class Child:
 
     def _control(self) -> None:
         try:
+            self._timers.start()
             self._link.send(Ready())
             for message in self._early:
                 self._obey(message)
             while True:
-                readable, _, _ = select.select([self._link], [], [], TICK_SECONDS)
+                rest = self._timers.turn()
+                tick = TICK_SECONDS if rest is None else min(rest, TICK_SECONDS)
+                readable, _, _ = select.select([self._link], [], [], tick)
                 for message in self._link.receive() if readable else ():
                     self._obey(message)
                 if self._link.closed:
                     os._exit(1)  # no supervisor: nobody renews our leases
-                self._stop_what_must_stop()
+                self._watch.look()
                 if not self._source.in_hand:
                     self._marks.forget_all()
                 self._report()
@@ -199,19 +207,9 @@ class Child:
                 self._begin_leaving(inf)
             case Stop(grace_seconds):
                 self._begin_leaving(monotonic() + grace_seconds)
-            case HandBack():
+            case HandBack(charged):
+                self._charges = charged
                 self._begin_leaving(monotonic())
-
-    def _stop_what_must_stop(self) -> None:
-        """Tells handlers why they should stop; asked again until they have, since marks may arrive before the start."""
-        for execution in self._running():
-            lease, job_id = execution.lease, execution.lease.id
-            if self._marks.is_lost(lease):
-                execution.stop(LeaseLost(f"The lease of job {job_id} belongs to another worker now."))
-            elif execution.batch.is_over(monotonic()):
-                execution.stop(LeaseLost(f"The lease of job {job_id} could not be renewed in time."))
-            elif self._marks.is_cancelled(lease):
-                execution.stop(JobCancelled(f"Job {job_id} was cancelled."))
 
     def _running(self) -> list[Execution]:
         return [execution for pool in self._source.pools for execution in pool.running()]
@@ -253,11 +251,12 @@ class Child:
         self._exit(0)
 
     def _abandon_running(self) -> None:
-        """Give up what runs. The supervisor hands it back when this process, and the handlers in it, are gone."""
+        """Give up what runs. What stops at once goes back by itself; the supervisor hands back the rest when this
+        process, and the handlers in it, are gone."""
         for execution in self._running():
             lease = execution.lease
-            self._marks.lost.add((lease.id, lease.token))
-            execution.stop(LeaseLost("The worker is stopping; the job goes back and will run again."))
+            self._marks.abandoned[lease.id, lease.token] = self._charges
+            execution.ask_to_stop(LeaseLost("The worker is stopping; the job goes back and will run again."))
             self._abandoned += 1
 
     def _exit(self, code: int) -> None:

@@ -252,7 +252,6 @@ class Crew:
 
     def _start_again(self) -> None:
         self._may_start = True
-        self.keep_full()
 
     def _lose_patience_after(self, seconds: float) -> None:
         if self._end_of_patience is not None:
@@ -274,7 +273,7 @@ class Crew:
         ids = ", ".join(started.lease.id for started in overdue)
         log.warning("%s ends because what it runs does not stop: %s", child.id, ids)
         child.is_condemned = True
-        self._let_go(child, HandBack())
+        self._let_go(child, HandBack(charged=False))
         self._timers.after(LAST_WORDS_SECONDS, child.kill)
 
     def _weigh(self, limit: int) -> None:

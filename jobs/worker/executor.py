@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -16,18 +17,18 @@ from jobs.conf import Settings
 from jobs.core.context import Context, activate, deactivate
 from jobs.core.job import LeasedJob
 from jobs.core.payload import dumps
-from jobs.core.retry import decide
-from jobs.engine import Completion, Failure
-from jobs.exceptions import JobCancelled, LeaseLost, PayloadInvalid
+from jobs.engine import Completion
+from jobs.exceptions import JobCancelled, JobTimeout, LeaseLost
 from jobs.registry import JobType, registry
 from jobs.worker import database
 from jobs.worker.batch import Batch, Marks
-from jobs.worker.failure import describe_error
 from jobs.worker.flusher import Progress
+from jobs.worker.interruption import Interruptible, saying
 from jobs.worker.isolation import Isolation
 from jobs.worker.middleware import build_chain
-from jobs.worker.settlement import Drop, Settlement
+from jobs.worker.settlement import Drop, Release, Settlement
 from jobs.worker.slots import Slot, Work
+from jobs.worker.verdict import ResultInvalid, cancelled, failure_of
 
 log = logging.getLogger("jobs.worker")
 
@@ -35,28 +36,32 @@ PREVIEW_BYTES = 1000
 """Of a result that is too large to be kept: how much of it is."""
 
 
-class ResultInvalid(TypeError):
-    """The handler did its work and returned something that cannot be stored."""
-
-
-class Execution:
+class Execution(Interruptible):
     """An attempt that runs now, in the hands of those who may have to stop it."""
 
-    __slots__ = ("batch", "context", "lease", "loop", "task")
+    __slots__ = ("batch", "context", "lease", "loop", "task", "times_out_at")
 
-    def __init__(self, batch: Batch, lease: LeasedJob, context: Context, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, batch: Batch, lease: LeasedJob, context: Context, loop: asyncio.AbstractEventLoop, times_out_at: float
+    ) -> None:
+        super().__init__()
         self.batch = batch
         self.lease = lease
         self.context = context
         self.loop = loop
+        self.times_out_at = times_out_at  # monotonic; inf: never
         self.task: asyncio.Task[Any] | None = None
 
-    def stop(self, reason: BaseException) -> None:
-        """Ask the handler to stop; an async one is cancelled. From any thread, more than once."""
-        if self.context.stop_reason is None:
-            self.context.stop(reason)
-            if self.task is not None:
-                self.loop.call_soon_threadsafe(self.task.cancel)
+    def ask_to_stop(self, reason: BaseException) -> None:
+        """The handler hears of it when it asks; an async one is cancelled. From any thread, more than once."""
+        self.context.stop(reason)
+        if self.task is not None:
+            self.loop.call_soon_threadsafe(self.task.cancel)
+
+    def stop(self, reason: BaseException) -> bool:
+        """Raises it in the handler; an async one is cancelled. False: it has not begun, or is over."""
+        self.ask_to_stop(reason)
+        return self.task is not None or self.interrupt(saying(reason))
 
 
 class Executor:
@@ -88,24 +93,26 @@ class Executor:
             return Drop(lease.id)
         started_at = batch.server_ms(begun)
         if marks.is_cancelled(lease):
-            return self._ended_by(JobCancelled(), lease, job_type, started_at)
+            return self._ended_by(cancelled(lease), lease, job_type, started_at)
         if lease.crashes and self._isolation is not None:
             return self._isolation.run(slot, work)
-        slot.cell.enter(batch.number, lease.id, started_at)
+        times_out_at = inf if lease.timeout is None else begun + lease.timeout
+        slot.cell.enter(batch.number, lease.id, started_at, times_out_at)
         try:
-            settlement = self._attempt(slot, work, started_at)
+            settlement = self._attempt(slot, work, started_at, times_out_at)
         except BaseException as error:  # SystemExit of a library among them: it ends the attempt, not the slot
             settlement = self._ended_by(error, lease, job_type, started_at)
         finally:
             slot.cell.leave()
         return Drop(lease.id) if batch.is_over(monotonic()) or marks.is_lost(lease) else settlement
 
-    def _attempt(self, slot: Slot, work: Work, started_at: int) -> Settlement:
+    def _attempt(self, slot: Slot, work: Work, started_at: int, times_out_at: float) -> Settlement:
         batch, lease, job_type = work
         context = Context(
             lease, job_type.decode(lease.payload), _deadline(lease), partial(self._report_progress, lease)
         )
-        execution = Execution(batch, lease, context, self._loop)
+        execution = Execution(batch, lease, context, self._loop, times_out_at)
+        context.host = execution
         context.is_lease_over = batch.is_over_now
         slot.current = execution
         active = activate(context)
@@ -134,26 +141,10 @@ class Executor:
     ) -> Settlement:
         if isinstance(error, LeaseLost) and self._marks.is_lost(lease):
             return Drop(lease.id)
-        decision = decide(
-            error,
-            errors=lease.errors,
-            max_retries=lease.max_retries,
-            backoff=lease.backoff,
-            retry_on=job_type.retry_on,
-            # These would end the same way each time.
-            dead_on=(*job_type.dead_on, PayloadInvalid, ResultInvalid),
-        )
-        described = describe_error(error, self._settings.error_limit) if decision.outcome in ("retry", "dead") else None
-        return Failure(
-            lease.id,
-            lease.token,
-            lease.type,
-            started_at,
-            decision.outcome,
-            decision.delay_ms,
-            lease.priority,
-            described,
-        )
+        charged = self._marks.abandoned.get((lease.id, lease.token))
+        if charged is not None and not isinstance(error, JobTimeout | JobCancelled):
+            return Release(lease.id, lease.token, lease.type, charged)
+        return failure_of(error, lease, job_type, started_at=started_at, error_limit=self._settings.error_limit)
 
     def _within_limit(self, encoded: bytes) -> bytes:
         """The result, or what says that it was too large: the work is done, so the job has not failed."""
@@ -185,9 +176,10 @@ class Executor:
 def call_handler(context: Context) -> Any:
     """The innermost call: the registered function with its arguments."""
     job_type = registry.get(context.lease.type)
-    if job_type.takes_context:
-        return job_type.function(**context.payload, ctx=context)
-    return job_type.function(**context.payload)
+    arguments = {**context.payload, "ctx": context} if job_type.takes_context else context.payload
+    if job_type.is_async:
+        return job_type.function(**arguments)
+    return context.host.run(job_type.function, arguments)
 
 
 class _Raised:

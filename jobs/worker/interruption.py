@@ -23,8 +23,14 @@ HANDOVER_SECONDS = 0.0002
 """Who interrupts has taken the right and is a few steps from using it."""
 
 
+def saying(error: BaseException) -> type[BaseException]:
+    """A class whose instances say what ``error`` says: another thread can be left a class only, to make one of."""
+    kind = type(error)
+    return type(kind.__name__, (kind,), {"__doc__": str(error), "__module__": kind.__module__})
+
+
 class Interruptible:
-    """Runs a function once. ``interrupt`` from one other thread, at any time."""
+    """Runs one function, once. ``interrupt`` from one other thread, at any time."""
 
     __slots__ = ("_is_left", "_right")
 
@@ -44,11 +50,11 @@ class Interruptible:
                 self._meet_exception()
 
     def interrupt(self, error: type[BaseException]) -> bool:
-        """Raises ``error`` in the function. False: it has not begun, is over, or was interrupted before."""
+        """Raises ``error`` in the function, unless it was interrupted before. False: it has not begun, or is over."""
         try:
             thread = self._right.pop()
         except IndexError:
-            return False
+            return self._is_left
         _leave_exception(thread, error)
         self._is_left = True
         return True

@@ -33,15 +33,49 @@ IDLE_SECONDS = 60.0
 
 
 class Renewer:
-    """``tick`` renews every lease of every child that can work."""
+    """``tick`` renews every lease of every child that can work, and learns which jobs were cancelled meanwhile."""
 
     def __init__(self, engine: Engine, children: Callable[[], list[ChildHandle]], options: WorkerOptions) -> None:
         self._engine = engine
         self._children = children
         self._options = options
+        self._rumours: SimpleQueue[str] = SimpleQueue()
+        self._due_at = 0.0
+
+    def hear(self, job_ids: Iterable[str]) -> None:
+        """From any thread: somebody may have asked for the end of these jobs. The next tick asks the store if it is so,
+        where they run in this host."""
+        for job_id in job_ids:
+            self._rumours.put(job_id)
 
     def tick(self) -> float:
         began_at = monotonic()
+        suspected = self._take_rumours()
+        if began_at < self._due_at:
+            self._follow_up(suspected)
+        else:
+            self._renew_all(began_at)
+            self._due_at = began_at + self._options.renewal_seconds
+        return max(0.0, self._due_at - monotonic())
+
+    def _take_rumours(self) -> set[str]:
+        suspected = set()
+        while True:
+            try:
+                suspected.add(self._rumours.get_nowait())
+            except Empty:
+                return suspected
+
+    def _follow_up(self, suspected: set[str]) -> None:
+        holders: defaultdict[Route, dict[HeldLease, ChildHandle]] = defaultdict(dict)
+        for child in self._children():
+            for lease in child.leases()[1]:
+                if lease.id in suspected and child.can_work:
+                    holders[lease.route][lease] = child
+        for route, held in holders.items():
+            self._renew(route, held)
+
+    def _renew_all(self, began_at: float) -> None:
         covered: list[tuple[ChildHandle, int]] = []
         holders: defaultdict[Route, dict[HeldLease, ChildHandle]] = defaultdict(dict)
         for child in self._children():
@@ -63,7 +97,6 @@ class Renewer:
                 child.cells.note_renewal(began_at, newest)
         if failures:
             raise failures[0]
-        return max(0.0, began_at + self._options.renewal_seconds - monotonic())
 
     def _renew(self, route: Route, held: dict[HeldLease, ChildHandle]) -> None:
         reply = self._engine.leases.renew(route, [(lease.id, lease.token) for lease in held], self._options.lease_ms)

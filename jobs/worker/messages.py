@@ -110,7 +110,9 @@ class Stop(Message):
 
 
 class HandBack(Message):
-    """Hand back everything now and exit."""
+    """Hand back everything now and exit. ``charged``: attempts that had begun count."""
+
+    charged: bool = True
 
 
 FromChild = Ready | Opened | Closed | RunAlone | Report | Retiring | Bye

@@ -142,7 +142,8 @@ class Supervisor:
             timers=self._timers,
             settings=self._engine.settings,
         )
-        self._renewing = Loop("renewer", Renewer(self._engine, self._children_now, self._options).tick)
+        self._renewer = Renewer(self._engine, self._children_now, self._options)
+        self._renewing = Loop("renewer", self._renewer.tick)
         self._settling = Loop("settler", self._settler.tick)
         self._beating = Loop("presence", self._presence.tick)
         self._marking = Loop("marker", StartMarker(self._engine, self._children_now).tick)
@@ -174,12 +175,13 @@ class Supervisor:
             loop.start()
 
     def _live(self) -> None:
+        rest: float | None = 0.0
         try:
             while not self._crew.is_gone:
-                rest = self._timers.turn()
                 for key, _ in self._selector.select(MOVE_SECONDS if rest is None else min(rest, MOVE_SECONDS)):
                     key.data()
                 self._moved_at = monotonic()
+                rest = self._timers.turn()
                 self._crew.keep_full()
         except NurseryDied:
             log.critical("the process that forks the workers has died, and the workers with it: the host ends")
@@ -257,6 +259,10 @@ class Supervisor:
 
     def _on_news(self, topic: str, abouts: list[str]) -> None:
         """From the listener's thread: somebody has changed something, anywhere."""
+        if topic == "cancel":
+            self._renewer.hear(abouts)
+            self._renewing.nudge()
+            return
         if topic in CONCERNS_CHILDREN:
             self._mailbox.post(self._crew.reconsider)
         for loop in self._service_loops:

@@ -19,14 +19,14 @@ from jobs.api import Cancelled, Context, Dead, Retry, Snooze, current_context, j
 from jobs.conf import get_settings
 from jobs.core.job import LeasedJob
 from jobs.engine import Completion, Failure
-from jobs.exceptions import JobCancelled, LeaseLost
+from jobs.exceptions import JobCancelled, JobTimeout, LeaseLost
 from jobs.registry import registry
 from jobs.worker import cells
 from jobs.worker.batch import Batch, Marks
 from jobs.worker.cells import Cells
 from jobs.worker.executor import Executor
 from jobs.worker.flusher import Progress
-from jobs.worker.settlement import Drop, Settlement
+from jobs.worker.settlement import Drop, Release, Settlement
 from jobs.worker.slots import Work
 from tests.worker.leased import leased
 
@@ -236,7 +236,7 @@ class TestStopping:
 
     def test_an_async_handler_is_interrupted_and_ends_as_what_stopped_it(self, bench: Bench) -> None:
         async def handler() -> None:
-            bench.slot.current.stop(JobCancelled("enough"))
+            bench.slot.current.ask_to_stop(JobCancelled("enough"))
             await asyncio.sleep(10)
 
         assert failure(bench.run_function(handler)).outcome == "cancelled"
@@ -250,11 +250,56 @@ class TestStopping:
     def test_a_handler_that_asks_hears_why_it_should_stop(self, bench: Bench) -> None:
         def handler(ctx: Context) -> None:
             bench.marks.lost.add((ctx.id, "token-1"))
-            bench.slot.current.stop(LeaseLost("gone"))
+            bench.slot.current.ask_to_stop(LeaseLost("gone"))
             assert ctx.is_cancelled()
             ctx.raise_if_cancelled()
 
         assert bench.run_function(handler) == Drop("job-1")
+
+    @pytest.mark.parametrize("charged", [True, False])
+    @pytest.mark.parametrize("is_async", [True, False])
+    def test_a_handler_that_stops_because_its_worker_ends_goes_back(
+        self, bench: Bench, charged: bool, is_async: bool
+    ) -> None:
+        def give_up(ctx: Context) -> None:
+            bench.marks.abandoned[ctx.id, "token-1"] = charged
+            bench.slot.current.ask_to_stop(LeaseLost("the worker ends"))
+
+        def handler(ctx: Context) -> None:
+            give_up(ctx)
+            raise RuntimeError("told to stop")
+
+        async def async_handler(ctx: Context) -> None:
+            give_up(ctx)
+            await asyncio.sleep(10)
+
+        assert bench.run_function(async_handler if is_async else handler) == Release(
+            "job-1", "token-1", "bench.job", charged
+        )
+
+    def test_a_handler_that_is_done_when_its_worker_ends_has_done_it(self, bench: Bench) -> None:
+        def handler(ctx: Context) -> int:
+            bench.marks.abandoned[ctx.id, "token-1"] = True
+            return 1
+
+        assert isinstance(bench.run_function(handler), Completion)
+
+    def test_a_handler_over_time_has_failed_also_when_its_worker_ends(self, bench: Bench) -> None:
+        def handler(ctx: Context) -> None:
+            bench.marks.abandoned[ctx.id, "token-1"] = False
+            threading.Timer(0.05, lambda: bench.slot.current.stop(JobTimeout("too long"))).start()
+            while True:
+                pass
+
+        assert error_of(bench.run_function(handler))["message"] == "too long"
+
+    def test_a_sync_handler_is_interrupted_in_its_thread(self, bench: Bench) -> None:
+        def handler() -> None:
+            threading.Timer(0.05, lambda: bench.slot.current.stop(JobCancelled("enough"))).start()
+            while True:
+                pass
+
+        assert failure(bench.run_function(handler)).outcome == "cancelled"
 
     def test_the_cell_names_the_job_while_it_runs_and_only_then(self, bench: Bench) -> None:
         seen = bench.run_function(lambda: [started.id for started in bench.cells.started()])

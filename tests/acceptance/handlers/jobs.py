@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from jobs import Context, Dead, Fixed, Retry, Snooze, current_context, job
+from jobs.exceptions import JobTimeout
 
 
 def journal(path: str, word: str, job_id: str) -> None:
@@ -73,6 +74,50 @@ def heed(path: str, seconds: float = 20.0, *, ctx: Context) -> None:
             ctx.raise_if_cancelled()
         time.sleep(0.02)
     journal(path, "ended", ctx.id)
+
+
+@job("test.spin", max_retries=0)
+def spin(path: str, *, ctx: Context) -> None:
+    """Computes for ever and asks nobody."""
+    journal(path, "began", ctx.id)
+    try:
+        while True:
+            pass
+    except Exception:
+        journal(path, "interrupted", ctx.id)
+        raise
+
+
+@job("test.swallow", max_retries=0)
+def swallow(path: str, *, ctx: Context) -> None:
+    """Computes for ever and takes no for no answer."""
+    journal(path, "began", ctx.id)
+    while True:
+        try:
+            while True:
+                pass
+        except Exception:
+            journal(path, "interrupted", ctx.id)
+
+
+@job("test.tidy_up")
+def tidy_up(path: str, *, ctx: Context) -> str:
+    """Makes the best of the time that it has."""
+    try:
+        spin.function(path, ctx=ctx)
+    except JobTimeout as error:
+        return str(error)
+    return ""
+
+
+@job("test.aswallow", max_retries=0)
+async def aswallow(path: str, *, ctx: Context) -> None:
+    journal(path, "began", ctx.id)
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            journal(path, "interrupted", ctx.id)
 
 
 @job("test.hold_the_lock", timeout=None)
