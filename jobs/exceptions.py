@@ -6,7 +6,8 @@ Each error carries a stable ``code`` for machines and, where there is one, a ``f
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 
 class SchedulerError(Exception):
@@ -50,9 +51,13 @@ class ScheduleInvalid(SchedulerError):
 
 
 class WorkflowInvalid(SchedulerError):
-    """The workflow graph cannot run as written."""
+    """The workflow cannot run as written. ``problems``: all that is wrong (``jobs.core.workflow.Problem``)."""
 
     code = "workflow_invalid"
+
+    def __init__(self, message: str = "", *, problems: Sequence[Any] = (), fix: str = "") -> None:
+        super().__init__(message, fix=fix)
+        self.problems = tuple(problems)
 
 
 class TopologyError(SchedulerError):

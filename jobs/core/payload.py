@@ -6,6 +6,7 @@ back: what was accepted is exactly what the handler will be given. The bytes the
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 import types
@@ -86,15 +87,31 @@ class PayloadCodec:
             else:
                 fields.append((parameter.name, hint, msgspec.field(default_factory=_always(parameter.default))))
         self.arguments: tuple[str, ...] = tuple(field[0] for field in fields)
-        self._required = tuple(field[0] for field in fields if len(field) == 2)
+        self.required = tuple(field[0] for field in fields if len(field) == 2)
+        self._fields, self._module = fields, function.__module__
+        self._decode_named = self._compiled(fields)
+
+    def _compiled(self, fields: list[Any]) -> Callable[[bytes], Any]:
         shape = msgspec.defstruct(
             "Payload",
             fields,
             kw_only=True,
             forbid_unknown_fields=not self.takes_any_argument,
-            module=function.__module__,
+            module=self._module,
         )
-        self._decode_named = _compile(type_name, shape, fields)
+        return _compile(self.type_name, shape, fields)
+
+    def check(self, payload: Mapping[str, Any], unknown: frozenset[str] = frozenset()) -> None:
+        """Raises PayloadInvalid as ``encode`` does. The values of ``unknown`` arguments come later: any will do."""
+        if not unknown:
+            self.encode(payload)
+            return
+        lenient = copy.copy(self)
+        lenient._decode_named = lenient._compiled(
+            [(name, Any if name in unknown else hint, *rest) for name, hint, *rest in self._fields]
+        )
+        further = unknown - set(self.arguments) if self.takes_any_argument else frozenset()
+        lenient.encode({name: value for name, value in payload.items() if name not in further})
 
     def encode(self, payload: Mapping[str, Any]) -> bytes:
         """The bytes to store. Raises PayloadInvalid naming the argument that does not fit and why."""
@@ -160,7 +177,7 @@ class PayloadCodec:
                     f"{self.type_name} takes no argument {shown(name)}",
                     fix=did_you_mean(str(name), self.arguments, none=takes),
                 )
-        for name in self._required:
+        for name in self.required:
             if name not in payload:
                 return PayloadInvalid(f"{self.type_name}: argument {name!r} is missing", fix=takes)
         where, what = _reworded(problem)

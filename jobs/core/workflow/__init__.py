@@ -1,0 +1,45 @@
+"""Workflows: graphs of jobs, as they are written down and as they unfold. All of it is pure.
+
+``definition`` is what a workflow is, ``builder`` writes one in Python, ``checks`` says whether it can run,
+``templates`` are payloads with holes, ``schema`` and ``drawing`` are for programs and for people. ``graph`` and ``run``
+decide, end by end, what follows in a run.
+"""
+
+from jobs.core.workflow.builder import Part, Workflow
+from jobs.core.workflow.checks import MOST_NODES, check, read, read_node, spec_options
+from jobs.core.workflow.definition import Definition, Edge, Node
+from jobs.core.workflow.drawing import draw, waits
+from jobs.core.workflow.graph import Graph
+from jobs.core.workflow.problems import Problem, invalid, refuse
+from jobs.core.workflow.run import Decision, Run, RunState
+from jobs.core.workflow.schema import schema
+from jobs.core.workflow.templates import Ended, Reference, TemplateError, known_and_unknown, references, render
+
+__all__ = [
+    "MOST_NODES",
+    "Decision",
+    "Definition",
+    "Edge",
+    "Ended",
+    "Graph",
+    "Node",
+    "Part",
+    "Problem",
+    "Reference",
+    "Run",
+    "RunState",
+    "TemplateError",
+    "Workflow",
+    "check",
+    "draw",
+    "invalid",
+    "known_and_unknown",
+    "read",
+    "read_node",
+    "references",
+    "refuse",
+    "render",
+    "schema",
+    "spec_options",
+    "waits",
+]

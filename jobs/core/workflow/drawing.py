@@ -1,0 +1,102 @@
+"""A workflow as text: each node stands below the last of its parents, and says what it waits for beyond its success.
+
+extract  report.extract
+├─ load  report.load
+│  ├─ ok  notify
+│  ├─ alarm  notify · if extract or load fails
+│  └─ clean  tidy · when load ends
+└─ page:0  report.page  and 99 more to page:99
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from jobs.core.workflow.definition import Edge, Node
+from jobs.core.workflow.graph import Graph
+
+MOST_ALIKE = 5
+"""Siblings that differ in nothing but their key and payload are drawn one by one up to this number."""
+
+MOST_NAMED = 5
+"""Parents that a node's words name."""
+
+Label = Callable[[Node], str]
+
+
+def draw(graph: Graph, label: Label = lambda node: f"{node.key}  {node.type}") -> Iterator[str]:
+    """The lines. ``label``: what is written of a node, such as its state in a run."""
+    below: dict[str | None, list[str]] = {}
+    for key in graph.nodes:
+        below.setdefault(_place(graph, key), []).append(key)
+    # A stack of our own: a chain of thousands is deeper than Python's.
+    waiting = _drawn_below(graph, below.get(None, []), None)
+    while waiting:
+        indent, alike, is_last = waiting.pop()
+        node = graph.nodes[alike[0]]
+        branch = "" if indent is None else f"{indent}{'└─ ' if is_last else '├─ '}"
+        more = f"  and {len(alike) - 1:,} more to {alike[-1]}" if len(alike) > 1 else ""
+        words = waits(graph, node.key)
+        yield f"{branch}{label(node)}{more}{f' · {words}' if words else ''}"
+        inside = "" if indent is None else f"{indent}{'   ' if is_last else '│  '}"
+        waiting += _drawn_below(graph, [child for key in alike for child in below.get(key, [])], inside)
+
+
+def waits(graph: Graph, key: str) -> str:
+    """What the node waits for, in words; nothing for one that waits for nobody, or for the success of one parent."""
+    parents = graph.parents[key]
+    if not parents or (len(parents) == 1 and Edge.SUCCESS in parents.values()):
+        return ""
+    join = graph.nodes[key].join
+    word = "and" if join == "all" else "or"
+    phrases = [
+        _PHRASES[kind](_listed([parent for parent, of in parents.items() if of is kind], word), word)
+        for kind in Edge
+        if kind in parents.values()
+    ]
+    number = f"at least {join}: " if isinstance(join, int) and join > 1 else ""
+    return number + f" {word} ".join(phrases)
+
+
+def _place(graph: Graph, key: str) -> str | None:
+    """The parent below which a node is drawn."""
+    return max(graph.parents[key], key=graph.rank.__getitem__, default=None)
+
+
+def _drawn_below(graph: Graph, keys: list[str], indent: str | None) -> list[tuple[str | None, list[str], bool]]:
+    """(indent, nodes of one line, whether it is the last) in the order of a stack."""
+    lines = _alike(graph, keys)
+    return [(indent, line, number == len(lines) - 1) for number, line in enumerate(lines)][::-1]
+
+
+def _alike(graph: Graph, keys: list[str]) -> list[list[str]]:
+    """The keys in order, those that are alike as one where they are too many to be drawn."""
+    groups: dict[object, list[str]] = {}
+    for key in keys:
+        node = graph.nodes[key]
+        groups.setdefault((node.type, node.join, tuple(graph.parents[key].items())), []).append(key)
+    lines: list[list[str]] = []
+    for group in groups.values():
+        lines += [group] if len(group) > MOST_ALIKE else [[key] for key in group]
+    return lines
+
+
+def _listed(names: list[str], word: str) -> str:
+    more = [f"{len(names) - MOST_NAMED + 1:,} more"] if len(names) > MOST_NAMED else []
+    *first, last = names[: MOST_NAMED - 1] + more if more else names
+    return f"{', '.join(first)} {word} {last}" if first else last
+
+
+def _fail(names: str, word: str) -> str:
+    return f"if {names} {'fail' if f' {word} ' in names and word == 'and' else 'fails'}"
+
+
+def _end(names: str, word: str) -> str:
+    return f"when {names} {'end' if f' {word} ' in names and word == 'and' else 'ends'}"
+
+
+_PHRASES: dict[Edge, Callable[[str, str], str]] = {
+    Edge.SUCCESS: lambda names, word: f"after {names}",
+    Edge.FAILURE: _fail,
+    Edge.COMPLETE: _end,
+}

@@ -1,0 +1,160 @@
+"""Values in payloads that are known only while a run goes on.
+
+    {"day": {"$from": "run.payload.day"}, "rows": {"$from": "extract.result.rows", "default": []}}
+
+A reference names a node or ``run``, then one of its fields, then the way into it: names of objects and positions of
+lists, with dots between. There is no code in it. ``{"$literal": …}`` is for data that would look like a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from jobs.core.wording import did_you_mean, shown
+from jobs.core.workflow.definition import RUN
+
+FROM, DEFAULT, LITERAL = "$from", "default", "$literal"
+FIELDS_OF_RUN = ("payload",)
+FIELDS_OF_NODES = ("result", "error", "state")
+
+
+class TemplateError(ValueError):
+    """A template that cannot be read, or (while a run goes on) one whose value is not there. ``fix`` as in errors."""
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """``extract.result.rows.0``: where a value comes from."""
+
+    source: str  # key of a node, or "run"
+    field: str
+    path: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join((self.source, self.field, *self.path))
+
+
+class Ended(NamedTuple):
+    """What a parent left behind."""
+
+    state: str
+    result: Any = None
+    error: Any = None
+
+
+def parse(text: object) -> Reference:
+    """Raises TemplateError saying what to write."""
+    if not isinstance(text, str):
+        raise TemplateError(f"{FROM}: expected text, got {shown(text)}", 'Write {"$from": "extract.result.rows"}.')
+    source, *rest = text.split(".")
+    fields = FIELDS_OF_RUN if source == RUN else FIELDS_OF_NODES
+    if not source or not rest or "" in rest:
+        raise TemplateError(
+            f"{shown(text)} does not say where the value comes from",
+            'Write a node (or "run"), a field, and the way into it: "extract.result.rows.0".',
+        )
+    if rest[0] not in fields:
+        raise TemplateError(f"{shown(text)}: {shown(rest[0])} is no field of {source!r}", did_you_mean(rest[0], fields))
+    return Reference(source, rest[0], tuple(rest[1:]))
+
+
+def references(payload: Any) -> Iterator[Reference]:
+    """All of them, wherever they stand. Raises TemplateError at the first object that only looks like a template."""
+    if isinstance(payload, Mapping):
+        if _is_template(payload):
+            if FROM in payload:
+                yield parse(payload[FROM])
+            return
+        for value in payload.values():
+            yield from references(value)
+    elif isinstance(payload, list | tuple):
+        for value in payload:
+            yield from references(value)
+
+
+def known_and_unknown(payload: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
+    """The payload as far as it is known before a run, and the arguments that hold a reference (null in the payload)."""
+    unknown = frozenset(name for name, value in payload.items() if any(True for _ in references(value)))
+    return {name: None if name in unknown else _filled(value, _no_value) for name, value in payload.items()}, unknown
+
+
+def render(payload: Mapping[str, Any], run_payload: Any, parents: Mapping[str, Ended]) -> dict[str, Any]:
+    """The payload with values in place of its templates. TemplateError for a value that is not there."""
+
+    def value_of(reference: Reference) -> Any:
+        if reference.source == RUN:
+            return _walked(reference, run_payload)
+        if reference.source not in parents:
+            raise TemplateError(f"{str(reference)!r}: {reference.source!r} is no parent that has ended")
+        return _walked(reference, getattr(parents[reference.source], reference.field))
+
+    return {name: _filled(value, value_of) for name, value in payload.items()}
+
+
+def _no_value(reference: Reference) -> Any:
+    raise TemplateError(f"{str(reference)!r} has no value before the run")
+
+
+def _filled(value: Any, value_of: Callable[[Reference], Any]) -> Any:
+    if isinstance(value, Mapping):
+        if not _is_template(value):
+            return {name: _filled(part, value_of) for name, part in value.items()}
+        if LITERAL in value:
+            return value[LITERAL]
+        try:
+            return value_of(parse(value[FROM]))
+        except TemplateError:
+            if DEFAULT in value:
+                return value[DEFAULT]
+            raise
+    if isinstance(value, list | tuple):
+        return [_filled(part, value_of) for part in value]
+    return value
+
+
+def _is_template(value: Mapping[str, Any]) -> bool:
+    """Whether the object stands for another value. TemplateError where it is not said which."""
+    signs = [name for name in value if name.startswith("$")]
+    if not signs:
+        return False
+    if set(value) in ({FROM}, {FROM, DEFAULT}, {LITERAL}):
+        return True
+    raise TemplateError(
+        f"{shown(dict(value))} is no template",
+        f'Write {{"{FROM}": …}}, with "{DEFAULT}" beside it if you like; data with {signs[0]!r} goes into '
+        f'{{"{LITERAL}": …}}.',
+    )
+
+
+def _walked(reference: Reference, value: Any) -> Any:
+    """Follows the path. TemplateError says how far it got."""
+    seen: tuple[str, ...] = (reference.source, reference.field)
+    for step in reference.path:
+        found = _step(value, step)
+        if found is UNSET:
+            raise TemplateError(f"{str(reference)!r}: {'.'.join(seen)} is {_outline(value)}, without {step!r}")
+        value, seen = found, (*seen, step)
+    return value
+
+
+def _step(value: Any, step: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(step, UNSET)
+    if isinstance(value, list) and step.isascii() and step.isdigit() and int(step[:9]) < len(value):
+        return value[int(step)]
+    return UNSET
+
+
+def _outline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"an object with {', '.join(map(shown, list(value)[:8])) or 'nothing in it'}"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return "null" if value is None else shown(value)
