@@ -16,7 +16,7 @@
 -- #include bucket
 -- #include tally_durations
 local clock = KEYS[1] -- string: high-water mark of server time
-local control = KEYS[2] -- hash: paused, paused_until, max_running
+local control = KEYS[2] -- hash: paused_until, paused_types, max_running
 local grants = KEYS[3] -- hash: worker -> last token and its ids
 local scheduled = KEYS[4] -- zset: id -> due score
 local retry_wait = KEYS[5] -- zset: id -> due score
@@ -29,6 +29,8 @@ local attempts = KEYS[11] -- hash: id -> ended attempts
 local sequence = KEYS[12] -- string: last place given
 local wake = KEYS[13] -- list: wake token
 local live = KEYS[14] -- prefix: one hash of figures per 10 s
+local parked = KEYS[15] -- hash: type -> parked jobs
+local parked_of = KEYS[16] -- prefix of one zset per parked type
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local worker = ARGV[2] -- worker id
 local token = ARGV[3] -- made by the worker; the fence
@@ -38,6 +40,7 @@ local attempts_kept = tonumber(ARGV[6]) -- attempts kept per job
 
 -- Bodies are read in steps, and no more is taken once this many bytes are on their way.
 local STEP, ENOUGH_BYTES, PROMOTE_LIMIT = 100, 2097152, 500
+local MOST_LOOKED = 1000 -- of jobs whose type is paused many may stand in front
 local END_OF_TIME = 253402300800000 -- ms, the year 10000: the calendars of Python and SQL end before it
 local CORRUPT = '{"type": "CorruptJob", "message": "What is stored of this job cannot be read.", "traceback": ""}'
 
@@ -71,17 +74,23 @@ end
 promote_due(scheduled, ready, states, sequence, now, PROMOTE_LIMIT)
 promote_due(retry_wait, ready, states, sequence, now, PROMOTE_LIMIT)
 
-local pause = redis.call('HMGET', control, 'paused', 'paused_until', 'max_running')
-local ends_at = tonumber(pause[2] or nil)
-if pause[1] and not (ends_at and now >= ends_at) then
+local facts = redis.call('HMGET', control, 'paused_until', 'paused_types', 'max_running')
+if now < (tonumber(facts[1] or nil) or 0) then
   return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0 }
 end
 
 -- The leases that there are decide, and no account of them: whatever crashed or was recovered, it is true.
-local max_running = tonumber(pause[3] or nil)
+local max_running = tonumber(facts[3] or nil)
 local room = max_running and max_running - redis.call('ZCARD', leased)
 if room and room <= 0 then
   return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), 'full', 0 }
+end
+
+-- Type -> server ms until which none of it starts; nil where no type is paused.
+local paused_types
+if facts[2] and facts[2] ~= '' then
+  local ok, types = pcall(cmsgpack.unpack, facts[2])
+  paused_types = ok and type(types) == 'table' and types or nil
 end
 
 -- First and last byte of the type in a body: it is the second thing in the header, a text of MessagePack.
@@ -152,8 +161,26 @@ local function may_be_ready(raw)
   return code == READY_CODE or not STATE_OF[code]
 end
 
+-- Jobs of paused types leave the line as they are, and come back when the pause is over. Answers whether it was one.
+local passed_over = 0
+local function is_set_aside(id, place, raw)
+  local record = now < (tonumber(paused_types[group.type]) or 0) and read_record(raw, 'ready')
+  if not record then
+    return false
+  end
+  record[STATE], record[PLACE] = 'ready', place
+  redis.call('HSET', states, id, pack_record(record))
+  redis.call('ZADD', parked_of .. group.type, place, id)
+  redis.call('HINCRBY', parked, group.type, 1)
+  passed_over = passed_over + 1
+  return true
+end
+
 local function take(id, place, raw, body)
   local since = body and #body >= 18 and due_since(body)
+  if since and paused_types and is_set_aside(id, place, raw) then
+    return
+  end
   local record, told = nil, ''
   if since and not raw then
     record = first_lease .. place
@@ -181,7 +208,8 @@ local function take(id, place, raw, body)
 end
 
 local wanted = room and math.min(limit, room) or limit
-while wanted > 0 and bytes < ENOUGH_BYTES do
+local looked = 0
+while wanted > 0 and looked < MOST_LOOKED and bytes < ENOUGH_BYTES do
   local head = redis.call('ZRANGE', ready, 0, 0)[1]
   if not head then
     break
@@ -203,7 +231,8 @@ while wanted > 0 and bytes < ENOUGH_BYTES do
       corrupt[#corrupt + 1] = ids[i] -- its state can be read, and nothing after it
     end
   end
-  wanted = wanted - #ids
+  wanted = wanted - #ids + passed_over
+  looked, passed_over = looked + #ids, 0
 end
 
 if taken > 0 then

@@ -14,9 +14,6 @@ if version <= (tonumber(known[1] or nil) or 0) then
 end
 redis.call('HSET', control, 'pause_version', version, 'paused_until', until_ms, 'paused_types', types)
 if until_ms == '' then
-  redis.call('HDEL', control, 'paused')
   wake_one(wake)
-else
-  redis.call('HSET', control, 'paused', '1')
 end
 return '1'

@@ -31,7 +31,7 @@ def why_parked(job: Job) -> str | None:
     """Why a parked job does not run, and what to do; None for others."""
     if not job.parked:
         return None
-    return f"the workers that met it do not know {job.type}, or it is disabled: restart workers that have its code"
+    return f"{job.type} is paused or disabled, or unknown to the workers that met it: see `manage.py types list`"
 
 
 def since(job: Job) -> datetime | None:

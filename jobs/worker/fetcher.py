@@ -247,7 +247,6 @@ class Fetcher(threading.Thread):
         with self._leasing:
             if self._quiet:
                 return False
-            disabled = self._engine.types.disabled()  # before the call: whatever it brings must reach a slot
             token, sent_at = self._grant(route)
             asked = self._permits.lease_limit(route, limit) if self._permits.are_needed else limit
             reply = self._engine.leases.lease(
@@ -258,7 +257,7 @@ class Fetcher(threading.Thread):
                 reply = reply._replace(jobs=self._permits.let_through(route, token, reply.jobs, limit))
             del self._grants[route]  # only now: should that fail, the same grant is asked for again
             if reply.jobs:
-                self._take(route, token, sent_at, reply, disabled)
+                self._take(route, token, sent_at, reply)
         self._note_what_is_left(route, reply, found)
         return found
 
@@ -270,7 +269,7 @@ class Fetcher(threading.Thread):
         self._grants[route] = (token, sent_at)
         return token, sent_at
 
-    def _take(self, route: Route, token: str, sent_at: float, reply: LeaseReply, disabled: frozenset[str]) -> None:
+    def _take(self, route: Route, token: str, sent_at: float, reply: LeaseReply) -> None:
         self._batches += 1
         batch = Batch(
             self._batches,
@@ -284,15 +283,15 @@ class Fetcher(threading.Thread):
         )
         self._announce(batch, [job.id for job in reply.jobs])
         self._jobs_taken += len(reply.jobs)
-        self._lines[route.pool].hand(self._runnable(batch, reply, disabled))
+        self._lines[route.pool].hand(self._runnable(batch, reply))
         if self._options.max_jobs is not None and self._jobs_taken >= self._options.max_jobs:
             self._on_spent()
 
-    def _runnable(self, batch: Batch, reply: LeaseReply, disabled: frozenset[str]) -> list[Work]:
+    def _runnable(self, batch: Batch, reply: LeaseReply) -> list[Work]:
         """The jobs that may run here; the others are parked."""
         works = []
         for lease in reply.jobs:
-            if lease.type in registry and lease.type not in disabled:
+            if lease.type in registry:
                 works.append(Work(batch, lease, registry.get(lease.type)))
             else:
                 self._flusher.settle(batch, Park(lease.id, lease.token, lease.type))

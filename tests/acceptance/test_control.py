@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from jobs import enqueue_many, get_job, pools, scheduler
+from jobs import enqueue_many, get_job, pools, scheduler, types
 from jobs.core.pause import EVERYTHING, Scope
 from jobs.engine import get_engine
 from tests.acceptance.hosts import ROOT, Host, Journal, Manage, StartHost
@@ -84,6 +84,7 @@ def test_running_jobs_follow_the_slots_up_and_down_on_three_hosts(
 SCOPES: list[tuple[Scope, Callable[[], Any], Callable[[], Any]]] = [
     (EVERYTHING, scheduler.pause, scheduler.resume),
     (Scope("pool", "default"), lambda: pools.pause("default"), lambda: pools.resume("default")),
+    (Scope("type", "test.sleep"), lambda: types.pause("test.sleep"), lambda: types.resume("test.sleep")),
 ]
 
 
@@ -91,14 +92,15 @@ def test_nothing_starts_from_the_acknowledged_pause_to_the_resume_under_load(
     hosts: list[Host], journal: Journal
 ) -> None:
     """Short jobs by the thousand, which workers hold ready in heaps."""
-    fill(journal, 6_000, 0.004)
+    fill(journal, 2_000, 0.004)
     eventually(lambda: journal.count("began") > 50)
 
     for number in range(ROUNDS):
         scope, pause, resume = SCOPES[number % len(SCOPES)]
         pause()
         begun = journal.count("began")
-        time.sleep(0.15)
+        fill(journal, 500, 0.004)
+        time.sleep(0.1)
         assert journal.count("began") == begun, f"round {number}: jobs started in a paused {scope.words}"
         resume()
         eventually(lambda begun=begun: journal.count("began") > begun)
@@ -123,6 +125,7 @@ def test_a_pause_is_true_though_a_host_is_frozen_with_jobs_in_its_hands(
 
 def test_a_pause_survives_the_restart_of_the_hosts(start_host: StartHost, journal: Journal) -> None:
     first = start_host("--pool", "default").consuming()
+    eventually(lambda: pools.list())
     pools.pause("default", reason="a move")
     first.signal(signal.SIGTERM)
     assert first.wait() == 0

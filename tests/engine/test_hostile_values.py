@@ -291,7 +291,8 @@ def test_settings_that_cannot_be_read_count_as_not_set(steps: Steps, garbage: by
     client.hset(prefix + "pools", "default", garbage)
     client.hset(prefix + "types", "t", garbage)
     client.hset(prefix + "topology", "default", garbage)
-    client.hset(partition_key(steps.engine.store, "control"), mapping={"paused": garbage, "paused_until": 1})
+    control = {"paused_until": garbage, "paused_types": garbage}
+    client.hset(partition_key(steps.engine.store, "control"), mapping=control)
     other = Steps(type(steps.engine)(steps.engine.store, steps.engine.settings))
 
     assert other.engine.pools.slots("default") == 10

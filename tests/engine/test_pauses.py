@@ -100,6 +100,46 @@ def test_everything_goes_on_when_the_longer_one_of_two_pauses_is_over(
 # Types ---------------------------------------------------------------------------------------------------------------
 
 
+def test_jobs_of_a_paused_type_wait_and_others_run(engine: Engine, steps: Steps, clock: ManualClock) -> None:
+    waiting = steps.enqueue()
+    other = steps.enqueue(type="u")
+    until = moment(clock.now_ms()) + timedelta(seconds=5)
+    engine.pauses.pause(TYPE, by="ana", until=until)
+
+    assert [job.id for job in steps.ask(10).jobs] == [other]
+    assert (steps.state(waiting), steps.get(waiting).parked) == ("ready", True)
+    clock.advance(5)
+    late = steps.enqueue()
+    assert [job.id for job in steps.ask(10).jobs] == [late], "what was set aside waits for whoever ends the pause"
+    engine.pauses.end_expired()
+    assert [job.id for job in steps.ask(10).jobs] == [waiting]
+
+
+def test_a_paused_type_holds_for_jobs_that_come_back(engine: Engine, steps: Steps, clock: ManualClock) -> None:
+    released, failed, delayed = steps.enqueue(), steps.enqueue(), steps.enqueue(delay_ms=1_000)
+    first, second = steps.ask(2).jobs
+    engine.pauses.pause(TYPE, by="ana")
+
+    steps.release(first)
+    steps.fail(second, delay_ms=1_000)
+    clock.advance(2)
+
+    assert steps.ask(10).jobs == []
+    assert all(steps.get(job_id).parked for job_id in (released, failed, delayed))
+    engine.pauses.resume(TYPE)
+    assert {job.id for job in steps.ask(10).jobs} == {released, failed, delayed}
+
+
+def test_a_job_that_was_set_aside_can_be_cancelled(engine: Engine, steps: Steps) -> None:
+    job_id = steps.enqueue()
+    engine.pauses.pause(TYPE, by="ana")
+    steps.ask()
+
+    engine.jobs.cancel(job_id)
+
+    assert (steps.state(job_id), engine.pools.get("default").parked) == ("cancelled", 0)
+
+
 def test_a_paused_or_disabled_type_is_told_to_every_partition(engine: Engine, steps: Steps) -> None:
     steps.enqueue()
     engine.pauses.pause(TYPE, by="ana")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobs.core.histogram import bucket_of
@@ -145,9 +146,7 @@ def test_what_is_due_is_made_ready_first_and_what_is_not_stays(partition: Partit
 
 
 def test_a_paused_pool_gives_nothing_but_still_makes_due_jobs_ready(partition: Partition) -> None:
-    partition.put(
-        {"control": {"paused": "{}", "paused_until": ""}, "bodies": {"a": body()}, "scheduled": {"a": due(NOW)}}
-    )
+    partition.put({"control": {"paused_until": str(NOW + 9)}, "bodies": {"a": body()}, "scheduled": {"a": due(NOW)}})
 
     reply = call(partition)
 
@@ -155,7 +154,7 @@ def test_a_paused_pool_gives_nothing_but_still_makes_due_jobs_ready(partition: P
     assert partition.state() == {
         "clock": NOW,
         "sequence": 1,
-        "control": {"paused": "{}", "paused_until": ""},
+        "control": {"paused_until": str(NOW + 9)},
         "bodies": {"a": body()},
         "ready": {"a": place(1)},
     }
@@ -163,11 +162,68 @@ def test_a_paused_pool_gives_nothing_but_still_makes_due_jobs_ready(partition: P
 
 @pytest.mark.parametrize(("until", "ids"), [(NOW + 1, []), (NOW, ["a"]), (NOW - 1, ["a"])])
 def test_a_pause_ends_by_itself_at_its_moment(partition: Partition, until: int, ids: list[str]) -> None:
-    partition.put(
-        {"control": {"paused": "{}", "paused_until": until}, "bodies": {"a": body()}, "ready": {"a": place(1)}}
-    )
+    partition.put({"control": {"paused_until": until}, "bodies": {"a": body()}, "ready": {"a": place(1)}})
 
     assert call(partition)["ids"] == ids
+
+
+def test_jobs_of_a_paused_type_are_set_aside_and_do_not_block_those_behind_them(partition: Partition) -> None:
+    touched = record("ready", attempt=1, errors=1, fence=1, ready_at=NOW - 5, place=place(2))
+    partition.put(
+        {
+            "control": {"paused_types": msgspec.msgpack.encode({"slow": NOW + 1, "over": NOW})},
+            "bodies": {
+                "a": body(type="slow"),
+                "b": body(type="slow"),
+                "c": body(type="over"),
+                "d": body(),
+                "e": body(type="slow"),
+            },
+            "states": {"b": touched},
+            "ready": {name: place(number) for number, name in enumerate("abcde", 1)},
+        }
+    )
+
+    assert call(partition, limit=2)["ids"] == ["c", "d"]
+    state = partition.state()
+    assert (state["parked"], state["parked_of:slow"]) == ({"slow": 2}, {"a": place(1), "b": place(2)})
+    assert (state["states"]["a"], state["states"]["b"]) == (record("ready", place=place(1)), touched)
+    assert state["ready"] == {"e": place(5)}, "nobody asked for more"
+
+
+def test_many_jobs_of_a_paused_type_do_not_hold_the_server_up(partition: Partition) -> None:
+    names = [f"{number:04}" for number in range(1_200)]
+    partition.put(
+        {
+            "control": {"paused_types": msgspec.msgpack.encode({"t": NOW + 1})},
+            "bodies": dict.fromkeys(names, body()),
+            "ready": {name: place(number) for number, name in enumerate(names)},
+        }
+    )
+
+    assert (call(partition)["ids"], partition.state()["parked"]) == ([], {"t": 1_000})
+    assert partition.state()["wake"] == ["1"], "whoever is woken goes on"
+    assert (call(partition)["ids"], partition.state()["parked"]) == ([], {"t": 1_200})
+
+
+def test_what_is_corrupt_is_found_though_its_type_is_paused(partition: Partition) -> None:
+    partition.put(
+        {
+            "control": {"paused_types": msgspec.msgpack.encode({"t": NOW + 1})},
+            "bodies": {"a": body()},
+            "states": {"a": packed(record("ready"))[:-1]},
+            "ready": {"a": place(1)},
+        }
+    )
+
+    assert (call(partition)["corrupt"], list(partition.state()["dead"])) == (1, ["a"])
+
+
+@pytest.mark.parametrize("garbage", [b"\xc1", b"x", b"\x90", b"\x81\xa1t\xa1x"])
+def test_pauses_of_types_that_cannot_be_read_hold_nothing(partition: Partition, garbage: bytes) -> None:
+    partition.put({"control": {"paused_types": garbage}, "bodies": {"a": body()}, "ready": {"a": place(1)}})
+
+    assert call(partition)["ids"] == ["a"]
 
 
 @pytest.mark.parametrize(
