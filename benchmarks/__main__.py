@@ -1,4 +1,4 @@
-"""``python -m benchmarks engine│peers│wheel [--short] [--json]``.
+"""``python -m benchmarks engine│limits│peers│wheel [--short] [--json]``.
 
 Exit code 1 when a bar is missed (not with ``--short``).
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import engine, peers, wheel
+from benchmarks import engine, limits, peers, wheel
 
 MEASURES = {
     "engine": engine.run,  # the engine beside the bare ceiling
+    "limits": limits.run,  # jobs with limits beside jobs without
     "peers": peers.run,  # beside other queues
     "wheel": wheel.run,  # its timers beside those of the standard library
 }

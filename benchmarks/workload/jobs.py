@@ -15,6 +15,16 @@ def nothing() -> None:
     """The no-op of the drain."""
 
 
+@job("benchmark.limited", pool=POOL, concurrency=1_000_000)
+def limited() -> None:
+    """The same with a place for each that runs, of which there are enough."""
+
+
+@job("benchmark.rated", pool=POOL, rate="100000000/h")
+def rated() -> None:
+    """The same with a start for each, of which there are enough."""
+
+
 @job("benchmark.stamp", pool=POOL)
 def stamp(sent_ns: int) -> None:
     """Writes the nanoseconds from before its enqueue to now, the first line of its handler, as one line."""

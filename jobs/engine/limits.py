@@ -93,21 +93,47 @@ class Limits:
         self._clock = clock
         self._topology = topology
         self._setting_keys = SettingKeys(store.namespace)
+        self._waited_for: set[str] = set()
         self._turn_at: dict[str, float] = {}  # type → when there is something to do for it, by our monotonic clock
 
     # --- workers ------------------------------------------------------------------------------------------------
 
-    def take(self, limits: TypeLimits, route: Route, token: str, jobs: Sequence[LeasedJob], most: int) -> Leave:
-        """Asks leave for jobs of one type that were leased under ``token``; at most ``most`` of them are to start."""
+    def take(
+        self,
+        limits: TypeLimits,
+        route: Route,
+        token: str,
+        jobs: Sequence[LeasedJob],
+        most: int,
+        *,
+        over: Sequence[Lease] = (),
+        again: bool = False,
+    ) -> Leave:
+        """Asks leave for jobs of one type that were leased under ``token``; at most ``most`` of them are to start.
+
+        ``over``: leases whose places are given back in the same call. ``again``: the same was asked before, and the
+        answer did not arrive.
+        """
         leave = Leave([], [], [])
         for batch in batches(jobs):
-            items: list[str] = []
+            items = [value for lease in over for value in lease]
             for job in batch:
                 items += (job.id, *keys_of(job))
-            _, *answers = self._run(
-                "limit_take", limits, items, token=token, route=str(route), most=most - len(leave.go)
+            now, next_turn, waiting, count, *answers = self._run(
+                "limit_take",
+                limits,
+                items,
+                token=token,
+                route=str(route),
+                most=most - len(leave.go),
+                again="1" if again else "",
+                over=len(over),
+                when_resent={"again": "1"},
             )
-            for job, answer in zip(batch, answers, strict=True):
+            if waiting or limits.type in self._waited_for:
+                self._follow(limits, [now, next_turn, waiting, *answers[: 2 * count]])
+            over = ()
+            for job, answer in zip(batch, answers[2 * count :], strict=True):
                 match answer:
                     case b"go":
                         leave.go.append(job)
@@ -120,15 +146,20 @@ class Limits:
     def hold_back(self, limits: TypeLimits, route: Route, held: Iterable[tuple[LeasedJob, Kind]]) -> None:
         """Sets leased jobs aside, without charge, and enters them in the lines of their keys."""
         for batch in batches(held, limit=CALL_BATCH):
-            leases = [value for job, _ in batch for value in (job.id, job.token)]
-            places = self._store.run("job_throttle", self._partition(route), leases, given_now=self._now())
+            places = self.throttle(route, [(job.id, job.token) for job, _ in batch])
             items: list[Any] = []
-            for (job, kind), order, place in zip(batch, places[::2], places[1::2], strict=True):
+            for (job, kind), (order, place) in zip(batch, places, strict=True):
                 if place:  # else it is not ours any more
                     items += (job.id, *keys_of(job), order, place, _LINES[kind])
             if items:
                 self._store.call(lambda client: client.hset(self._setting_keys.limited, limits.type, 1))
                 self._follow(limits, self._run("limit_wait", limits, items, route=str(route)))
+
+    def throttle(self, route: Route, leases: Sequence[Lease]) -> list[tuple[bytes, bytes]]:
+        """The first half of that: order and place of each job, two empty texts for those that do not wait."""
+        items = [value for lease in leases for value in lease]
+        answers = self._store.run("job_throttle", self._partition(route), items, given_now=self._now())
+        return list(zip(answers[::2], answers[1::2], strict=True))
 
     def give(self, limits: TypeLimits, leases: Iterable[Lease]) -> None:
         """These leases are over: their places go to the next in line."""
@@ -138,6 +169,10 @@ class Limits:
     def turn(self, limits: TypeLimits) -> None:
         """Does what is due without anybody's doing: starts that a rate allows by now, calls that nobody answered."""
         self._follow(limits, self._run("limit_turn", limits))
+
+    def is_waited_for(self, limits: TypeLimits) -> bool:
+        """Whether somebody waited for a limit of the type when this process heard of it last."""
+        return limits.type in self._waited_for
 
     def seconds_to_turn(self) -> float | None:
         """Until ``turn_due`` has something to do, as far as this process knows; None where nothing is to come."""
@@ -155,8 +190,8 @@ class Limits:
         """Puts the jobs that were called back in line, and notes when to come again. Calls of jobs that do not wait any
         more (they were cancelled) are given back, which calls others."""
         while True:
-            now, next_turn, *called = reply
-            self._note_turn(limits.type, now, next_turn)
+            now, next_turn, waiting, *called = reply
+            self._note(limits.type, now, next_turn, waiting)
             gone = self._admit(zip(called[::2], called[1::2], strict=True))
             if not gone:
                 return
@@ -183,7 +218,11 @@ class Limits:
             gone += [job_id for job_id, answer in zip(batch, answers, strict=True) if answer == b"gone"]
         return gone
 
-    def _note_turn(self, type_name: str, now: int, next_turn: Any) -> None:
+    def _note(self, type_name: str, now: int, next_turn: Any, waiting: int) -> None:
+        if waiting:
+            self._waited_for.add(type_name)
+        else:
+            self._waited_for.discard(type_name)
         if isinstance(next_turn, int):
             self._turn_at[type_name] = monotonic() + max(0, next_turn - now) / 1000
         else:

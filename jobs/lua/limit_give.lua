@@ -1,9 +1,10 @@
 -- Gives places back, and calls the next in line.
--- Reply: now, when a rate key with waiting jobs may start the next or '', then id and route of each job that was called
+-- Reply: now, when a rate key with waiting jobs may start the next or '', how many jobs wait, then id and route of each job that was called
 -- #include server_now
 -- #include limit_state
 -- #include call_next
 -- #include next_turn
+-- #include give_places
 local clock = KEYS[1] -- string: high-water mark of server time
 local holders = KEYS[2] -- hash: "<job id>\n<token>" -> "<route>\n<key>"
 local counts = KEYS[3] -- hash: key -> places taken
@@ -33,21 +34,7 @@ for i = 1, (#ARGV - items + 1) / 2 do
   end
 end
 
-local given, freed, is_freed = {}, {}, {}
-for i, holding in ipairs(redis.call('HMGET', holders, unpack(fields))) do
-  if holding then
-    local key = string.match(holding, '\n(.*)$') or ''
-    given[#given + 1] = fields[i]
-    state.change_places(key, -1)
-    if not is_freed[key] then
-      is_freed[key] = true
-      freed[#freed + 1] = key
-    end
-  end
-end
-if given[1] then
-  redis.call('HDEL', holders, unpack(given))
-end
+local freed = give_places(fields, state)
 if ids[1] then
   redis.call('ZREM', called, unpack(ids))
 end
@@ -59,4 +46,4 @@ if freed[1] and redis.call('HLEN', waiters) > 0 then
   end
 end
 state.settle()
-return { now, next_turn(called, due), unpack(calls) }
+return { now, next_turn(called, due), redis.call('HLEN', waiters), unpack(calls) }

@@ -1,5 +1,5 @@
 -- Takes back calls that nobody answered, and gives the starts that are due to the keys that wait for them, in turn.
--- Reply: now, when there will be something to do again or '', then id and route of each job that was called
+-- Reply: now, when there will be something to do again or '', how many jobs wait, then id and route of each job that was called
 -- #include server_now
 -- #include limit_state
 -- #include call_next
@@ -54,4 +54,4 @@ while turn[1] and #calls < 2 * CALLS do
   turn = again
 end
 state.settle()
-return { now, next_turn(called, due), unpack(calls) }
+return { now, next_turn(called, due), redis.call('HLEN', waiters), unpack(calls) }

@@ -1,5 +1,5 @@
 -- Enters jobs that were set aside in the lines of their keys. Calls at once whom the limit lets through by now.
--- Reply: now, when a rate key with waiting jobs may start the next or '', then id and route of each job that was called
+-- Reply: now, when a rate key with waiting jobs may start the next or '', how many jobs wait, then id and route of each job that was called
 -- #include server_now
 -- #include limit_state
 -- #include call_next
@@ -46,4 +46,4 @@ for _, line in ipairs(lines) do
   call_next(string.sub(line, 1, 1), string.sub(line, 2), CALLS - #calls / 2, state, calls)
 end
 state.settle()
-return { now, next_turn(called, due), unpack(calls) }
+return { now, next_turn(called, due), redis.call('HLEN', waiters), unpack(calls) }

@@ -31,7 +31,6 @@ class PartitionKeys:
         "expiring",
         "grants",
         "leased",
-        "lines",
         "live",
         "log_of",
         "logs",
@@ -69,8 +68,6 @@ class PartitionKeys:
         # ("log:<attempt>:<id>"). Bound: LOG_LINES and LOG_BYTES an attempt, ATTEMPTS_KEPT attempts, with the job.
         self.logs = prefix + "logs"
         self.log_of = prefix + "log:"
-        # What the names of all these begin with, for scripts that look at a line only now and then.
-        self.lines = prefix
         # One sorted set per state. Scores: see lua/include/ready_place.lua (ready) and due_score.lua (the waiting
         # ones).
         self.scheduled = prefix + "scheduled"
@@ -109,6 +106,11 @@ class PartitionKeys:
         self.clock = prefix + "clock"
         # Wake: list of at most one token; a waiting fetcher pops it.
         self.wake = prefix + "wake"
+
+    @property
+    def lines(self) -> str:
+        """What the names of all keys begin with, for scripts that look at a line only now and then."""
+        return self.wake.removesuffix("wake")
 
     def index(self, state: str) -> str:
         """The sorted set of a state."""

@@ -254,7 +254,7 @@ class Fetcher(threading.Thread):
             )
             found = bool(reply.jobs)
             if self._permits.are_needed:
-                reply = reply._replace(jobs=self._permits.let_through(route, token, reply.jobs, limit))
+                reply = reply._replace(jobs=list(self._permits.let_through(route, token, reply.jobs, limit)))
             del self._grants[route]  # only now: should that fail, the same grant is asked for again
             if reply.jobs:
                 self._take(route, token, sent_at, reply)

@@ -108,6 +108,7 @@ class Flusher(threading.Thread):
             gather = len(settlements) >= BUSY
             self._tell_progress(settlements)
             self._flush(settlements)
+        self._permits.flush()
 
     def _collect(self, gather: bool) -> list[tuple[Batch, Settlement]]:
         try:

@@ -185,7 +185,7 @@ def test_asking_again_under_the_same_token_changes_nothing(two: Gate) -> None:
     token = reply.jobs[0].token
     first = two.engine.limits.take(two.limits, two.steps.route, token, reply.jobs, 10)
 
-    again = two.engine.limits.take(two.limits, two.steps.route, token, reply.jobs, 10)
+    again = two.engine.limits.take(two.limits, two.steps.route, token, reply.jobs, 10, again=True)
 
     assert again == first
     assert counts(two) == {"a": 2}
@@ -239,8 +239,7 @@ def test_who_is_set_aside_and_in_no_line_is_found_and_put_back(one: Gate) -> Non
     """A worker died between the two steps."""
     jobs = one.enqueue("a", "a")
     leave = one.ask()
-    held = [value for job, _ in leave.held for value in (job.id, job.token)]
-    one.engine.store.run("job_throttle", one.engine.limits._partition(one.steps.route), held, given_now="")
+    one.engine.limits.throttle(one.steps.route, [(job.id, job.token) for job, _ in leave.held])
 
     strays = one.engine.limits.strays(one.steps.route)
 

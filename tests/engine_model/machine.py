@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from jobs.conf import Settings
 from jobs.core.job import JobSpec, LeasedJob, Route, Unique
 from jobs.engine import Completion, Engine, Failure
-from jobs.exceptions import DuplicateJob, JobNotFound, WrongState
+from jobs.exceptions import DuplicateJob, JobNotFound, PoolFull, WrongState
 from jobs.store.connection import Store
 from jobs.store.keys import HOLDER_BUCKETS
 from tests.engine_model.model import Model
@@ -105,6 +105,10 @@ class EngineMachine(RuleBasedStateMachine):
     def enqueue(self, pool: str, type: str, priority: int, delay_ms: int, max_crashes: int, count: int) -> None:
         facts: dict[str, Any] = {"pool": pool, "type": type, "priority": priority, "delay_ms": delay_ms}
         facts["max_crashes"] = max_crashes
+        if self.model.is_full(pool, count):
+            with pytest.raises(PoolFull):
+                self.engine.jobs.enqueue(JobSpec(**facts), [b"{}"] * count)
+            return
         created = self.engine.jobs.enqueue(JobSpec(**facts), [b"{}"] * count)
         state = self.model.enqueue([job.id for job in created], **facts)
         assert [job.state for job in created] == [state] * count
@@ -117,6 +121,9 @@ class EngineMachine(RuleBasedStateMachine):
             with pytest.raises(DuplicateJob) as refused:
                 self.engine.jobs.enqueue(JobSpec(id=job_id, **facts), [b"{}"])
             assert refused.value.job_id == job_id
+        elif self.model.is_full(pool, 1):
+            with pytest.raises(PoolFull):
+                self.engine.jobs.enqueue(JobSpec(id=job_id, **facts), [b"{}"])
         else:
             (created,) = self.engine.jobs.enqueue(JobSpec(id=job_id, **facts), [b"{}"])
             assert created.state == self.model.enqueue([job_id], **facts)
@@ -139,6 +146,10 @@ class EngineMachine(RuleBasedStateMachine):
             with pytest.raises(DuplicateJob) as refused:
                 self.engine.jobs.enqueue(spec, [b"{}"])
             assert refused.value.job_id == in_the_way.id
+            return
+        if in_the_way is None and self.model.is_full(pool, 1):
+            with pytest.raises(PoolFull):
+                self.engine.jobs.enqueue(spec, [b"{}"])
             return
         (created,) = self.engine.jobs.enqueue(spec, [b"{}"])
         assert created.existing == (in_the_way is not None), f"existing: {created}, the model has {in_the_way}"
@@ -309,6 +320,16 @@ class EngineMachine(RuleBasedStateMachine):
         moment = None if until is None else datetime.fromtimestamp(until / 1000, UTC)
         self.engine.pools.pause(pool, by="machine", until=moment)
         self.model.pause(pool, until)
+
+    @rule(pool=pools, max_running=st.sampled_from((None, None, 0, 1, 3)))
+    def cap(self, pool: str, max_running: int | None) -> None:
+        self.engine.pools.configure(pool, max_running=max_running)
+        self.model.pool(pool).max_running = max_running
+
+    @rule(pool=pools, max_pending=st.sampled_from((None, None, None, 1, 6)))
+    def limit_the_backlog(self, pool: str, max_pending: int | None) -> None:
+        self.engine.pools.configure(pool, max_pending=max_pending)
+        self.model.pool(pool).max_pending = max_pending
 
     @rule(pool=pools)
     def resume(self, pool: str) -> None:

@@ -13,6 +13,9 @@ from typing import Any
 LOST_LIMIT = 10
 """Leases in a row that end unused before the job itself is taken for the cause."""
 
+CAP_MARGIN_MS = 500
+"""Where a pool has a cap, a lost lease counts so much longer: its worker has stopped by then."""
+
 WAITING_LINES = ("scheduled", "retry_wait")
 TERMINAL = frozenset({"succeeded", "dead", "cancelled"})
 
@@ -62,6 +65,8 @@ class ModelPool:
     grants: dict[str, tuple[str, list[str]]] = field(default_factory=dict)  # worker → its last token and jobs
     recovered_at: int = 0
     hold_until: int = 0
+    max_running: int | None = None
+    max_pending: int | None = None
 
 
 class Model:
@@ -86,6 +91,12 @@ class Model:
         return kept.now
 
     # --- producers ----------------------------------------------------------------------------------------------
+
+    def is_full(self, pool: str, count: int) -> bool:
+        """Whether so many new jobs find no room to wait."""
+        limit = self.pool(pool).max_pending
+        waiting = sum(len(self._in(pool, state)) for state in ("ready", *WAITING_LINES))
+        return limit is not None and waiting + count > limit
 
     def enqueue(
         self, ids: list[str], *, pool: str, type: str, priority: int, delay_ms: int, max_crashes: int, **facts: Any
@@ -155,6 +166,8 @@ class Model:
         self.promote(pool)
         if kept.paused and (kept.paused_until is None or now < kept.paused_until):
             return []
+        if kept.max_running is not None:
+            limit = max(0, min(limit, kept.max_running - len(self._in(pool, "leased"))))
         line = sorted((job for job in self._in(pool, "ready") if not job.parked), key=lambda job: job.order)
         for job in line[:limit]:
             job.state, job.token, job.deadline = "leased", token, now + self.lease_ms
@@ -258,8 +271,9 @@ class Model:
         if now < kept.hold_until:
             return 0, 0, 0, True
         charged = handed_back = buried = 0
+        margin = 0 if kept.max_running is None else CAP_MARGIN_MS
         for job in self._in(pool, "leased"):
-            if job.deadline > now:
+            if job.deadline + margin > now:
                 continue
             if not job.started and job.lost + 1 < LOST_LIMIT:
                 job.lost += 1

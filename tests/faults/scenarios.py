@@ -293,21 +293,21 @@ def limits(folder: Path, profile: Profile) -> Report:
     with stage(folder, lease_seconds=1.0) as run:
         run.engine.pools.configure(POOL, max_running=CAP)
         _start_hosts(run, 3)
-        count = profile.jobs // 5
+        count = profile.jobs // 8
         for kind, options in (
             ("stepped", {}),
             ("keyed", {"concurrency_key": "a"}),
             ("keyed", {"concurrency_key": "b"}),
         ):
             payloads = [
-                {"key": f"{kind}{options}:{number}", "steps": 60 if number % 10 == 0 else 2}
+                {"key": f"{kind}{options}:{number}", "steps": 60 if number % 10 == 0 else 3}
                 for number in range(count // 3)
             ]
             run.enqueue(f"fault.{kind}", payloads, **options)
         run.wait_for_claims()
         harm(
             run,
-            {"kill host": Every(2.0, nemesis.kill_host), "freeze host": Every(1.0, nemesis.freeze_host(leases=2.0))},
+            {"freeze host": Every(1.0, nemesis.freeze_host(leases=2.0)), "kill host": Every(3.0, nemesis.kill_host)},
             while_=lambda: run.live() > 0,
             within=240,
         )

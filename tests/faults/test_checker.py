@@ -268,6 +268,17 @@ def test_more_handlers_than_slots_are_caught() -> None:
     assert "K11" in broken(story, final, Expectations(slots={"default": 1}))
 
 
+def test_more_handlers_than_a_limit_allows_are_caught() -> None:
+    story = Story()
+    for number, (job, moments) in enumerate({"a": (1.0, 2.0), "b": (1.5, 1.6), "c": (2.1, 3.0)}.items()):
+        for at in moments:
+            facts = {"at_ns": int(at * SECOND), "run": f"{job} 1", "limits": ["key k"]}
+            story.add(at, "step", "invoke", f"step-{number}-{at}", facts=facts)
+    assert broken(story, {}, Expectations(at_once={"key k": 2})) == set()
+    assert "K19" in broken(story, {}, Expectations(at_once={"key k": 1}))
+    assert "K19" in broken(story, {}, Expectations(at_once={"key that nobody used": 1}))
+
+
 def test_a_lease_during_a_pause_is_caught() -> None:
     story = Story()
     story.enqueue(0.5)

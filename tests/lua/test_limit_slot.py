@@ -28,7 +28,9 @@ class Slot:
         return [value.decode() if isinstance(value, bytes) else value for value in reply]
 
     def take(self, *items: str, most: int = 9, token: str = "token", now: int = NOW) -> list[str]:
-        return self.run("limit_take", *items, most=most, token=token, route="p.1.0", given_now=now)[1:]
+        return self.run("limit_take", *items, most=most, token=token, route="p.1.0", given_now=now, again="", over=0)[
+            4:
+        ]
 
     def wait(self, *ids: str, line: str = "c") -> list[Any]:
         items = [value for id in ids for value in (id, "k", "r", NOW, f"{1:016}", line)]
@@ -59,10 +61,39 @@ def test_a_place_given_back_twice_is_given_back_once(slot: Slot) -> None:
     assert slot.store.client.hgetall(slot.keys.counts) == {b"k": b"1"}
 
 
+def test_the_same_lease_given_back_twice_in_one_call_is_given_back_once(slot: Slot) -> None:
+    slot.take("a", "k", "r", "b", "k2", "r")
+    slot.store.client.hset(slot.keys.counts, "k", 2)
+
+    slot.run("limit_give", "a", "token", "a", "token")
+
+    assert slot.store.client.hget(slot.keys.counts, "k") == b"1"
+
+
+def test_places_can_be_given_back_with_the_next_request(slot: Slot) -> None:
+    slot.take("a", "k", "r")
+    slot.wait("b")
+
+    _, _, waiting, count, *rest = slot.run(
+        "limit_take", "a", "token", "c", "k", "r", most=9, token="new", route="p.1.0", again="", over=1
+    )
+
+    assert (waiting, count, rest) == (1, 1, ["b", "p.1.0", "concurrency"])
+
+
+def test_a_call_that_is_made_again_finds_what_it_was_given(slot: Slot) -> None:
+    slot.take("a", "k", "r")
+
+    again = slot.run("limit_take", "a", "k", "r", most=9, token="token", route="p.1.0", again="1", over=0)
+
+    assert again[4:] == ["go"]
+    assert slot.store.client.hgetall(slot.keys.counts) == {b"k": b"1"}
+
+
 def test_a_called_job_has_its_place_before_it_asks(slot: Slot) -> None:
     slot.take("a", "k", "r")
     slot.wait("b")
-    assert slot.run("limit_give", "a", "token")[2:] == ["b", "p.1.0"]
+    assert slot.run("limit_give", "a", "token")[3:] == ["b", "p.1.0"]
 
     assert slot.take("c", "k", "r", token="new") == ["concurrency"]
     assert slot.take("b", "k", "r", token="new") == ["go"]
@@ -71,19 +102,19 @@ def test_a_called_job_has_its_place_before_it_asks(slot: Slot) -> None:
 
 def test_who_may_start_by_the_time_it_stands_in_line_is_called_at_once(slot: Slot) -> None:
     """The place was given back between the refusal and the entry."""
-    assert slot.wait("b", "c")[2:] == ["b", "p.1.0"]
+    assert slot.wait("b", "c")[3:] == ["b", "p.1.0"]
 
 
 def test_a_line_that_waits_for_starts_says_when(slot: Slot) -> None:
     slot.take("a", "k1", "r", "b", "k2", "r")
 
-    _, next_turn, *called = slot.wait("c", line="r")
+    _, next_turn, _, *called = slot.wait("c", line="r")
 
     assert called == []
     part = PERIOD // 64
     assert next_turn == (NOW // part + 1) * part + PERIOD
-    assert slot.run("limit_turn", given_now=next_turn - 1)[2:] == []
-    assert slot.run("limit_turn", given_now=next_turn)[2:] == ["c", "p.1.0"]
+    assert slot.run("limit_turn", given_now=next_turn - 1)[3:] == []
+    assert slot.run("limit_turn", given_now=next_turn)[3:] == ["c", "p.1.0"]
 
 
 def test_windows_that_are_over_are_dropped(slot: Slot) -> None:
@@ -99,11 +130,11 @@ def test_a_line_whose_members_nobody_knows_is_emptied(slot: Slot) -> None:
     slot.wait("b", "c")
     slot.store.client.hset(slot.keys.waiters, "b", b"\xff\x00")
 
-    assert slot.run("limit_give", "a", "token")[2:] == ["c", "p.1.0"]
+    assert slot.run("limit_give", "a", "token")[3:] == ["c", "p.1.0"]
 
 
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-    "limit_take": (("b", "k", "r"), {"token": "n", "route": "p.1.0", "most": 9}),
+    "limit_take": (("b", "k", "r"), {"token": "n", "route": "p.1.0", "most": 9, "again": "", "over": 0}),
     "limit_give": (("a", "token"), {}),
     "limit_wait": (("b", "k", "r", NOW, f"{1:016}", "c"), {"route": "p.1.0"}),
     "limit_turn": ((), {}),

@@ -71,8 +71,7 @@ def test_who_stands_aside_and_in_no_line_is_put_back(steps: Steps) -> None:
     limiter = Limiter(steps.engine)
     steps.enqueue()
     job = steps.lease()
-    partition = steps.engine.limits._partition(steps.route)
-    steps.engine.store.run("job_throttle", partition, [job.id, job.token], given_now="")
+    steps.engine.limits.throttle(steps.route, [(job.id, job.token)])
 
     assert limiter.tick()["put_back"] == 0
     later(limiter)

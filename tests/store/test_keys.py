@@ -10,6 +10,7 @@ from jobs.store.keys import (
     HOLDER_BUCKETS,
     HolderKeys,
     HostKeys,
+    LimitKeys,
     PartitionKeys,
     SettingKeys,
     holder_bucket,
@@ -46,6 +47,8 @@ def test_every_key_is_known() -> None:
         *keys_of(HolderKeys("ns", "unique", "x")),
         *keys_of(HostKeys("ns")),
         *keys_of(SettingKeys("ns")),
+        *keys_of(LimitKeys("ns", "mail.send")),
+        LimitKeys("ns", "mail.send").line_of + "cany key\n{}",
     ]
 
     assert [key for key in keys if not is_known("ns", key)] == []

@@ -15,6 +15,7 @@ from typing import Any
 
 from jobs.core.context import Context
 from jobs.engine.leases import Leases
+from jobs.engine.limits import Limits
 from jobs.exceptions import SchedulerError
 from tests.faults import seeded_bugs
 from tests.faults.history import History
@@ -48,6 +49,7 @@ def install() -> None:
         ("park", _releases),
     ):
         setattr(Leases, name, _observed("claim" if name == "lease" else name, getattr(Leases, name), describe))
+    setattr(Limits, "throttle", _observed("park", Limits.throttle, _throttled))  # noqa: B010 - it is a method
 
 
 Described = tuple[Facts, Callable[[Any], Facts]]
@@ -99,6 +101,11 @@ def _failures(route: Any, items: Iterable[Any]) -> Described:
 
 def _releases(route: Any, leases: Iterable[Any], **options: Any) -> Described:
     return _by_token(route, {lease[0]: lease[1] for lease in leases}, **options)
+
+
+def _throttled(route: Any, leases: Iterable[Any]) -> Described:
+    asked, answered = _releases(route, leases)
+    return asked, lambda places: answered(["ready" if place else "lost" for _, place in places])
 
 
 def _by_token(route: Any, tokens: dict[str, str], **facts: Any) -> Described:
