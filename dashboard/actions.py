@@ -45,6 +45,11 @@ SLICE_SECONDS = 2.0
 def act(request: HttpRequest, verb: str) -> HttpResponseBase:
     """Acts on the jobs named by ``id`` (repeatable), or on all that match the posted filter as it was at ``until``."""
     action = _action(request, verb)
+    with api.audit.acting(request.user.get_username(), "dashboard"):
+        return _act(request, action)
+
+
+def _act(request: HttpRequest, action: Action) -> HttpResponse:
     try:
         if "until" in request.POST:
             return _act_on_matching(request, action)

@@ -44,6 +44,7 @@ class Overall:
     states: dict[str, int] | None = None
     hosts: int = 0
     workers: int = 0
+    paused: dict[str, Any] | None = None  # the pause of everything: by, at, reason, until
     at: datetime | None = None  # of the server's clock
     trouble: str = ""  # why it could not be read anew; empty = fresh
     fix: str = ""
@@ -101,6 +102,7 @@ class LastKnown:
             states=last.states,
             hosts=last.hosts,
             workers=last.workers,
+            paused=last.paused,
             at=last.at,
             trouble=TROUBLE,
             fix=FIX,
@@ -123,12 +125,13 @@ def _forget(*, setting: str, **_: Any) -> None:
 
 def _overall() -> Overall:
     with api.budget(BUDGET_SECONDS):
-        snapshot = api.stats.snapshot()
+        snapshot, everything = api.stats.snapshot(), api.scheduler.paused()
     return Overall(
         pools=tuple(pool.as_dict() for pool in snapshot.pools),
         states={str(state): number for state, number in snapshot.states.items()},
         hosts=snapshot.hosts,
         workers=snapshot.workers,
+        paused=msgspec.to_builtins(everything) if everything else None,
         at=snapshot.server_time,
     )
 

@@ -95,7 +95,7 @@ ACTIONS: tuple[Action, ...] = (
         "cancelled",
         OPERATE,
         frozenset({JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.LEASED, JobState.RETRY_WAIT}),
-        _each(api.cancel),
+        api.cancel_many,
     ),
     Action(
         "discard",

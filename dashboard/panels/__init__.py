@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dashboard.panels.audit import Audit
 from dashboard.panels.base import Panel
 from dashboard.panels.dead import Dead
 from dashboard.panels.jobs import Jobs
@@ -9,7 +10,7 @@ from dashboard.panels.overview import Overview
 from dashboard.panels.pools import Pools
 from dashboard.panels.workers import Workers
 
-PANELS: tuple[Panel, ...] = (Overview(), Jobs(), Dead(), Pools(), Workers())
+PANELS: tuple[Panel, ...] = (Overview(), Jobs(), Dead(), Pools(), Workers(), Audit())
 
 BY_SLUG = {panel.slug: panel for panel in PANELS}
 

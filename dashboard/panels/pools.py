@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from dashboard import findings
 from dashboard.panels.base import Badge, Panel
 from dashboard.panels.overview import troubled_first
+from dashboard.permissions import OPERATE, may
 from dashboard.reads import Overall
 
 
@@ -22,7 +23,12 @@ class Pools(Panel):
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         unserved = [pool["name"] for pool in overall.pools if findings.unserved(pool)]
-        return {"pools": troubled_first(overall), "sentence": _sentence(overall, unserved), "unserved": unserved}
+        return {
+            "pools": troubled_first(overall),
+            "sentence": _sentence(overall, unserved),
+            "unserved": unserved,
+            "operates": may(request.user, OPERATE),
+        }
 
 
 def _sentence(overall: Overall, unserved: list[str]) -> str:

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from dashboard import reads
 from dashboard.formats import plural
 from dashboard.panels.base import Panel
+from dashboard.permissions import OPERATE, may
 from dashboard.reads import Overall
 from jobs.api import Worker
 from jobs.core.job import moment
@@ -104,7 +105,7 @@ class Workers(Panel):
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         hosts = by_host(reads.workers())
-        return {"hosts": hosts, "sentence": _sentence(hosts)}
+        return {"hosts": hosts, "sentence": _sentence(hosts), "operates": may(request.user, OPERATE)}
 
 
 def by_host(workers: Sequence[Worker]) -> list[Host]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -37,6 +38,19 @@ register.filter("job_url", links.job_url)
 register.filter("error_line", findings.error_line)
 register.filter("attempt_error", timeline.attempt_error)
 register.filter("outcome_state", timeline.outcome_state)
+
+
+@register.filter
+def changes(facts: Any) -> str:
+    """``slots 3, max_running none``: one side of a change, as the audit log keeps it."""
+    if not isinstance(facts, dict):
+        return "" if facts is None else formats.shortened(_worded(facts), TEXT_SHOWN)
+    words = (f"{name} {'none' if value is None else _worded(value)}" for name, value in facts.items())
+    return formats.shortened(", ".join(words), TEXT_SHOWN)
+
+
+def _worded(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @register.filter

@@ -10,14 +10,13 @@ from jobs.api import pauses
 from jobs.api.asynchronous import twin
 from jobs.api.pauses import Until
 from jobs.core.job import iso
-from jobs.core.pause import EVERYTHING
+from jobs.core.pause import EVERYTHING, Pause
 from jobs.engine import get_engine
 
 
 def status() -> dict[str, Any]:
     """The JSON of ``scheduler status``: who holds the system, hosts, workers, server time, jobs by state, pools."""
-    engine = get_engine()
-    snapshot, everything = engine.stats.snapshot(), engine.pauses.state().everything
+    snapshot, everything = get_engine().stats.snapshot(), paused()
     return {
         "paused": msgspec.to_builtins(everything) if everything else None,
         "hosts": snapshot.hosts,
@@ -26,6 +25,11 @@ def status() -> dict[str, Any]:
         "states": snapshot.states,
         "pools": [pool.as_dict() for pool in snapshot.pools],
     }
+
+
+def paused() -> Pause | None:
+    """Who paused everything, when, why and until when; None while it is open."""
+    return get_engine().pauses.state().everything
 
 
 def pause(*, by: str | None = None, reason: str = "", until: Until = None, wait: float | None = None) -> dict[str, Any]:
@@ -40,6 +44,7 @@ def resume() -> dict[str, Any]:
     return status()
 
 
+apaused = twin(paused)
 apause = twin(pause, uses_database=True)
 aresume = twin(resume, uses_database=True)
 astatus = twin(status)
