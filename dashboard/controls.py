@@ -1,7 +1,7 @@
 """Controls of pools, workers and the whole system.
 
-Each has a page that says what it will do and asks for what it needs; the same page takes the POST. So each is confirmed,
-works without script, and leaves an entry in the audit log.
+Each has a page that says what it will do and asks for what it needs; the same page takes the POST. So each is
+confirmed, works without script, and leaves an entry in the audit log.
 """
 
 from __future__ import annotations
