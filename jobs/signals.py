@@ -12,19 +12,21 @@ from __future__ import annotations
 from django.dispatch import Signal
 
 job_started = Signal()
-"""An attempt begins. Arguments: ``context``."""
+"""An attempt begins. Arguments: ``job_id``, ``context``."""
 
 job_finished = Signal()
-"""A job has succeeded. Arguments: ``context``, ``result`` (what the handler returned)."""
+"""A job has succeeded. Arguments: ``job_id``, ``context``, ``result`` (what the handler returned)."""
 
 job_retrying = Signal()
-"""An attempt has failed and the job will be tried again. Arguments: ``context``, ``error``, ``delay`` (seconds)."""
+"""An attempt has failed and the job will be tried again. Arguments: ``job_id``, ``context``, ``error``, ``delay``
+(seconds).
+"""
 
 job_died = Signal()
-"""A job has gone to the dead letters. Arguments: ``context``, ``error``.
+"""A job has gone to the dead letters. Arguments: ``job_id``, ``context``, ``error``.
 
-Where its worker died once too often, the host that buried it sends this, and there ``context`` is None; ``error`` is a
-``WorkerDied`` then. ``job_id`` is given in both cases.
+Where its worker died once too often, the host that buried it sends this: no handler was there, and ``context`` and
+``error`` are None. ``context`` is None as well where the payload could not be read.
 """
 
 __all__ = ["job_died", "job_finished", "job_retrying", "job_started"]

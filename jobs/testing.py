@@ -6,14 +6,11 @@ and transaction. They know nothing of unique keys, ids, pauses or other workers;
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import itertools
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,18 +19,20 @@ from django.test import override_settings
 
 from jobs.api.producer import Destination, delivered_to
 from jobs.conf import get_settings
-from jobs.core.context import Context, Report
+from jobs.core.context import Context
 from jobs.core.job import Enqueued, Job, JobSpec, LeasedJob, Route, moment
 from jobs.core.payload import dumps
 from jobs.core.retry import Decision, decide
 from jobs.core.states import TERMINAL, JobState
-from jobs.engine import Completion, Failure, JobFilter, TypeOverrides, get_engine, new_token
+from jobs.engine import Completion, Failure, JobFilter, NewLines, TypeOverrides, get_engine, new_token
 from jobs.exceptions import PayloadInvalid
+from jobs.middleware import AsgirefBridge, chain
 from jobs.registry import JobType, registry
 from jobs.store.connection import Store
-from jobs.worker.executor import ResultInvalid, call_handler
+from jobs.store.log_lines import encode_line
+from jobs.worker.executor import await_handler, call_handler
 from jobs.worker.failure import describe_error
-from jobs.worker.middleware import build_chain
+from jobs.worker.verdict import ResultInvalid
 
 __all__ = ["CapturedJob", "CapturedJobs", "capture", "drain", "inline", "isolated"]
 
@@ -92,7 +91,7 @@ class CapturedJob(msgspec.Struct, kw_only=True):
         lease = _lease_of(self.id, self.spec, dumps(self.payload), attempt=attempts)
         self.error = None
         try:
-            self.result, _ = _run_attempt(lease)
+            self.result, _ = _run_attempt(lease, _Here())
             self.state = JobState.SUCCEEDED
         except Exception as error:
             self.error = error
@@ -235,7 +234,7 @@ def _settle(lease: LeasedJob) -> None:
     job_type = registry.get(lease.type)
     engine.leases.start(lease.route, [(lease.id, lease.token, started_at)])
     try:
-        _, encoded = _run_attempt(lease, partial(engine.leases.progress, lease))
+        _, encoded = _run_attempt(lease, _Drain(lease))
     except Exception as error:
         decision = _decide(error, job_type, lease.errors, lease.max_retries, lease.backoff)
         described = describe_error(error, get_settings().error_limit)
@@ -276,18 +275,43 @@ def _forget(store: Store, namespace: str) -> None:
 # --- One attempt -----------------------------------------------------------------------------------------------------
 
 
-def _run_attempt(lease: LeasedJob, report: Report | None = None) -> tuple[Any, bytes]:
+def _run_attempt(lease: LeasedJob, host: _Here) -> tuple[Any, bytes]:
     """Runs the handler through the worker's middleware, in this thread. Answers its result, as it is and as JSON."""
-    context = Context(lease, registry.get(lease.type).decode(lease.payload), report=report)
-    call = build_chain(get_settings().middleware, call_handler)
+    job_type = registry.get(lease.type)
+    context = Context(lease, job_type.decode(lease.payload), host=host)
+    innermost = await_handler if job_type.is_async else call_handler
     with context.active():
-        result = call(context)
-        if inspect.isawaitable(result):
-            result = asyncio.run(_finished(result))
+        result = chain(get_settings().middleware, innermost, AsgirefBridge())(context)
     try:
         return result, dumps(result)
     except ValueError as error:
         raise ResultInvalid(f"the job did its work, but its result cannot be stored: {error}") from None
+
+
+class _Here:
+    """Where the attempts of captured jobs run. Nobody hears what they say."""
+
+    def progress(self, current: float, total: float | None, message: str) -> None: ...
+
+    def keep_line(self, level: int, message: str, fields: dict[str, Any]) -> None: ...
+
+    def run(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        return function(**arguments)
+
+
+class _Drain(_Here):
+    """Where the attempts of a drain run: what they say goes to the store at once."""
+
+    def __init__(self, lease: LeasedJob) -> None:
+        self._lease = lease
+
+    def progress(self, current: float, total: float | None, message: str) -> None:
+        get_engine().leases.progress(self._lease, current, total, message)
+
+    def keep_line(self, level: int, message: str, fields: dict[str, Any]) -> None:
+        engine, lease = get_engine(), self._lease
+        line = encode_line(engine.jobs.server_now_ms(), level, message, fields)
+        engine.logs.append(lease.route, [NewLines(lease.id, lease.token, [line])])
 
 
 def _decide(error: Exception, job_type: JobType[..., Any], errors: int, max_retries: int, backoff: Any) -> Decision:
@@ -300,10 +324,6 @@ def _decide(error: Exception, job_type: JobType[..., Any], errors: int, max_retr
         retry_on=job_type.retry_on,
         dead_on=(*job_type.dead_on, PayloadInvalid, ResultInvalid),
     )
-
-
-async def _finished(awaitable: Any) -> Any:
-    return await awaitable
 
 
 def _lease_of(id: str, spec: JobSpec, payload: bytes, *, attempt: int) -> LeasedJob:

@@ -7,17 +7,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from jobs.core.job import LeasedJob, moment_or_none
-from jobs.core.job_log import JobLog, Keep
+from jobs.core.job_log import JobLog
 from jobs.core.wording import shown
 from jobs.exceptions import LeaseLost, OptionInvalid
 
-Report = Callable[[float, float | None, str], None]
-"""Takes ``(current, total, message)`` to where people see it. Must not block for long: async handlers call it too."""
+
+class Host(Protocol):
+    """Where an attempt runs: takes what it says of itself. Must not block, since async handlers call it too."""
+
+    def progress(self, current: float, total: float | None, message: str) -> None:
+        """How far it is."""
+
+    def keep_line(self, level: int, message: str, fields: dict[str, Any]) -> None:
+        """A line of its log."""
+
+    def run(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        """Calls a handler that is not async."""
+
 
 _logger = logging.getLogger("jobs.job")
 
@@ -33,12 +44,10 @@ class Context(msgspec.Struct, eq=False):
     """The handler's keyword arguments, converted to the types of its signature."""
     deadline_at: float | None = None
     """Unix seconds on this machine's clock at which the attempt times out."""
-    report: Report | None = None
+    host: Host | None = None
     stop_reason: BaseException | None = None
-    keep_line: Keep | None = None
     is_lease_over: Callable[[], bool] | None = None
     """Asks the clock whether the lease can still be ours."""
-    host: Any = None
 
     @property
     def id(self) -> str:
@@ -103,7 +112,7 @@ class Context(msgspec.Struct, eq=False):
     def log(self) -> JobLog:
         """A logger (``jobs.job``) whose lines are also kept with the job, by attempt; see ``JobLog``."""
         facts = {"job_id": self.id, "job_type": self.type, "pool": self.pool, "attempt": self.attempt}
-        return JobLog(_logger, facts, self.keep_line)
+        return JobLog(_logger, facts, self.host.keep_line if self.host is not None else None)
 
     def progress(self, current: float, total: float | None = None, message: str = "") -> None:
         """Says how far the work is. Shown live; calls in quick succession may be merged into the last one."""
@@ -114,8 +123,8 @@ class Context(msgspec.Struct, eq=False):
                     f"progress {name}: expected a number of 0 or more, got {shown(number)}",
                     fix="Write ctx.progress(3, 12) or ctx.progress(0.25, 1.0).",
                 )
-        if self.report is not None:
-            self.report(current, total, str(message))
+        if self.host is not None:
+            self.host.progress(current, total, str(message))
 
     def is_cancelled(self) -> bool:
         """True once this attempt should stop: cancelled, timed out, or its lease lost. Costs next to nothing to ask.

@@ -66,19 +66,24 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         self._keep = keep
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """See ``logging.Logger.log``. All the other methods come here."""
+        """See ``logging.Logger.log``. All the other methods come here. Never raises."""
         fields = {name: kwargs.pop(name) for name in kwargs.keys() - ARGUMENTS_OF_LOGGING}
         is_wanted = self.logger.isEnabledFor(level)
-        if self._keep is not None and (is_wanted or level >= KEPT_LEVEL):
-            self._keep(level, _message(msg, args), fields | _raised(kwargs.get("exc_info")))
+        if not is_wanted and (self._keep is None or level < KEPT_LEVEL):
+            return
+        message = _message(msg, args)
+        if message is None:  # as shown, also in the log of the process: the mistake is no reason to lose the line
+            message, msg, args = f"{msg} {args!r}", "%s %r", (msg, args)
+        if self._keep is not None:
+            self._keep(level, message, fields | _raised(kwargs.get("exc_info")))
         if is_wanted:
             kwargs["extra"] = {**self._facts, "fields": fields, **(kwargs.get("extra") or {})}
             kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1
             self.logger.log(level, msg, *args, **kwargs)
 
 
-def _message(msg: object, args: tuple[Any, ...]) -> str:
-    """As ``LogRecord.getMessage`` makes it. What does not fit its arguments is shown beside them, never raised."""
+def _message(msg: object, args: tuple[Any, ...]) -> str | None:
+    """As ``LogRecord.getMessage`` makes it; None where the arguments do not fit."""
     text = str(msg)
     if not args:
         return text
@@ -86,7 +91,7 @@ def _message(msg: object, args: tuple[Any, ...]) -> str:
     try:
         return text % values
     except (TypeError, ValueError, KeyError):
-        return f"{text} {args!r}"
+        return None
 
 
 def _raised(exc_info: object) -> dict[str, str]:

@@ -37,10 +37,13 @@ class JobFormatter(logging.Formatter):
 
 
 class WorthAPlace(logging.Filter):
-    """The scheduler's own records, what jobs write, and warnings of anybody. (Django's have handlers of their own.)"""
+    """The scheduler's own records, what jobs write, and warnings of anybody.
+
+    Django's have handlers of their own, which show those of failed receivers to nobody outside of DEBUG.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.name.partition(".")[0] == "django":
+        if record.name.partition(".")[0] == "django" and record.name != "django.dispatch":
             return False
         return record.levelno >= logging.WARNING or record.name.startswith("jobs.") or _context() is not None
 

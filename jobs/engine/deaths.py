@@ -38,10 +38,10 @@ class DeathNotices:
         self._store = store
         self._clock = clock
 
-    def take(self, route: Route, token: str) -> Deaths | None:
+    def take(self, route: Route, token: str, begun_ms: int) -> Deaths | None:
         """The next deaths of a partition, oldest first; None where there are none, or another host tells of them.
 
-        The very first call only sets the mark: it begins with the deaths that come after it.
+        ``begun_ms``: since when the caller is there to tell; where nobody ever told, it begins with the deaths since.
         """
         now = self._clock.now_ms()
         reply = self._run(
@@ -52,6 +52,7 @@ class DeathNotices:
             claim=CLAIM_MS,
             limit=AT_ONCE,
             oldest=OLDEST_MS,
+            begun=begun_ms,
         )
         if not reply:
             return None

@@ -96,6 +96,7 @@ class RecoverReply(NamedTuple):
     next_deadline: int | None
     now: int
     held: bool
+    buried_ids: tuple[str, ...] = ()
 
 
 class Leases:
@@ -239,7 +240,7 @@ class Leases:
         ``elapsed_ms``: by the caller's monotonic clock since its own last call for this partition, None on the first.
         If the server's clock moved further than that plus a lease, it jumped, and nothing is taken for one lease.
         """
-        now, charged, released, buried, deadline, held = self._run(
+        now, charged, released, buried, deadline, held, *buried_ids = self._run(
             "job_recover",
             route,
             given_now=self._now(),
@@ -248,7 +249,8 @@ class Leases:
             lease_ms=lease_ms or int(self._settings.lease_seconds * 1000),
             elapsed="" if elapsed_ms is None else elapsed_ms,
         )
-        return RecoverReply(charged, released, buried, _moment_or_none(deadline), now, bool(held))
+        graves = tuple(job_id.decode(errors="replace") for job_id in buried_ids)
+        return RecoverReply(charged, released, buried, _moment_or_none(deadline), now, bool(held), graves)
 
     def promote(self, route: Route, limit: int = BATCH) -> PromoteReply:
         """Makes due jobs ready (a lease does so too; this is for pools that nobody leases from now)."""

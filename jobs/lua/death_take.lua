@@ -11,17 +11,17 @@ local token = ARGV[2] -- of the host that asks
 local claim = tonumber(ARGV[3]) -- ms for which the deaths are its
 local limit = tonumber(ARGV[4]) -- about as many at once
 local oldest = tonumber(ARGV[5]) -- ms: deaths that are older are nobody's news
+local begun = ARGV[6] -- ms: since when the host is there to tell; where nobody ever was, deaths before are no news either
 
 local now = server_now(clock, given_now)
 local facts = redis.call('HMGET', control, 'deaths_told', 'deaths_by', 'deaths_by_until')
 if not facts[1] then
-  redis.call('HSET', control, 'deaths_told', string.format('%.0f', now)) -- the first time: what was before is no news
-  return {}
+  redis.call('HSET', control, 'deaths_told', begun)
 end
 if facts[2] and facts[2] ~= token and tonumber(facts[3]) > now then
   return {}
 end
-local since = string.format('%.0f', math.max(tonumber(facts[1]), now - oldest))
+local since = string.format('%.0f', math.max(tonumber(facts[1] or begun), now - oldest))
 local before = string.format('(%.0f', now)
 local deaths = redis.call('ZRANGEBYSCORE', dead, since, before, 'WITHSCORES', 'LIMIT', 0, limit)
 if not deaths[1] then

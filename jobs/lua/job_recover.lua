@@ -1,7 +1,8 @@
 -- Takes back jobs whose lease ran out. Started ones are charged a crash; unstarted ones go back as they were, until they
 -- were lost so often in a row that the job itself must be the cause.
 -- State: leased -> ready | dead | cancelled (it was asked to stop)
--- Reply: now, charged, handed back, buried, next deadline or '', '1' if held back after a jump of the server's clock
+-- Reply: now, charged, handed back, buried, next deadline or '', '1' if held back after a jump of the server's clock, then
+-- the ids of the buried
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -68,7 +69,7 @@ local keys = {
   attempts = attempts,
   live = live,
 }
-local charged, handed_back, buried = 0, 0, 0
+local charged, handed_back, buried = 0, 0, {}
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', leased, '-inf', string.format('%.0f', now - margin), 'LIMIT', 0, limit)) do
   local record = read_record(redis.call('HGET', states, id), 'leased')
   if not record then
@@ -84,11 +85,11 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', leased, '-inf', string.format('%
     local state = charge_crash(id, record, now, LEASE_EXPIRED, keys, attempts_kept)
     charged = charged + 1
     if state == 'dead' then
-      buried = buried + 1
+      buried[#buried + 1] = id
     end
   end
 end
 if charged + handed_back > 0 then
   wake_one(wake)
 end
-return { now, charged, handed_back, buried, next_deadline(), '' }
+return { now, charged, handed_back, #buried, next_deadline(), '', unpack(buried) }

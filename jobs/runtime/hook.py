@@ -1,4 +1,4 @@
-"""A function of the project that wants to be called: it is named in the settings, may do anything, and harms nothing."""
+"""A function of the project that wants to be called: named in the settings, free to do anything, unable to do harm."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from jobs.engine import Engine, Pool
 
-EVERY_SECONDS = 2.0
+SHORTEST_SECONDS, LONGEST_SECONDS = 0.5, 5.0
+"""Between two looks: half the threshold, within these."""
 
 REMIND_SECONDS = 300.0
 """A queue that stays long is told of again after as long."""
@@ -28,7 +29,7 @@ class QueueWatch:
 
     @property
     def every(self) -> float:
-        return EVERY_SECONDS
+        return min(max(self._threshold / 2, SHORTEST_SECONDS), LONGEST_SECONDS)
 
     def tick(self) -> dict[str, int]:
         told = 0

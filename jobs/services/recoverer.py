@@ -6,6 +6,7 @@ from time import monotonic
 
 from jobs.core.job import Route
 from jobs.engine import Engine, RecoverReply
+from jobs.runtime.announcing import announce_burials
 
 IDLE_MARGIN_SECONDS = 2.0
 """Where nothing is leased, the next lease is a whole lease away; a little later is soon enough."""
@@ -48,6 +49,7 @@ class Recoverer:
             totals["recovered"] += reply.recovered
             totals["released"] += reply.released
             totals["buried"] += reply.buried
+            announce_burials(self._engine, reply.buried_ids)
             if reply.recovered + reply.released < BATCH:
                 break
         self._due_at[route] = monotonic() + self._wait(reply)

@@ -27,6 +27,7 @@ class Undertaker:
         self._engine = engine
         self._hook = hook
         self._token = new_token()
+        self._begun_ms: int | None = None  # server time of the first tick
         self._has_more = False
 
     @property
@@ -35,12 +36,14 @@ class Undertaker:
 
     def tick(self) -> dict[str, int]:
         self._has_more = False
-        return {"mourned": sum(self._tell(route) for route in self._engine.topology.partitions())}
+        if self._begun_ms is None:
+            self._begun_ms = self._engine.jobs.server_now_ms()
+        return {"mourned": sum(self._tell(route, self._begun_ms) for route in self._engine.topology.partitions())}
 
-    def _tell(self, route: Route) -> int:
+    def _tell(self, route: Route, begun_ms: int) -> int:
         told = 0
         for _ in range(LONGEST_ROUND):
-            deaths = self._engine.deaths.take(route, self._token)
+            deaths = self._engine.deaths.take(route, self._token, begun_ms)
             if deaths is None:
                 return told
             if not deaths.ids:

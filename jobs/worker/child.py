@@ -33,6 +33,7 @@ from jobs.worker.isolation import Isolation
 from jobs.worker.link import Link
 from jobs.worker.messages import (
     AloneEnded,
+    Buried,
     Bye,
     CancelRequested,
     Closed,
@@ -78,6 +79,7 @@ class Child:
     ) -> None:
         engine = get_engine()
         self._options = options
+        self._has_undertaker = bool(engine.settings.on_dead)
         self._link = Link.of_child(endpoint)
         self._cells = Cells(cells_fd)
         self._marks = Marks()
@@ -91,6 +93,7 @@ class Child:
             on_closed=self._on_closed,
             on_lost=self._marks.lost.add,
             on_settled=lambda routes: self._source.settled(routes),
+            on_burial=self._on_burial,
         )
         self._isolation = Isolation(self._link.send)
         self._retire_reason: str | None = None
@@ -101,7 +104,9 @@ class Child:
         self._charges = True  # what is given up then counts as an attempt
         order, *self._early = self._first_messages()
         isolation = None if isinstance(order, RunAlone) else self._isolation
-        self._executor = Executor(engine.settings, self._loop, self._marks, self._flusher.report, isolation)
+        self._executor = Executor(
+            engine.settings, self._loop, self._marks, self._flusher.reports, self._flusher.herald, isolation
+        )
         self._source = self._errand(order) if isinstance(order, RunAlone) else self._fetcher(engine, number, host_id)
 
     def _first_messages(self) -> list[Any]:
@@ -162,6 +167,10 @@ class Child:
 
     def _on_closed(self, batch: int) -> None:
         self._link.send(Closed(batch))
+
+    def _on_burial(self) -> None:
+        if self._has_undertaker:
+            self._link.send(Buried())
 
     def _retire(self, reason: str) -> None:
         self._retire_reason = self._retire_reason or reason

@@ -18,6 +18,7 @@ from jobs.worker.child_handle import ChildHandle, StartedLease, Suspect
 from jobs.worker.leases import CrashSettler
 from jobs.worker.messages import (
     AloneEnded,
+    Buried,
     Bye,
     Closed,
     Drain,
@@ -58,6 +59,7 @@ class Crew:
         options: WorkerOptions,
         host_id: str,
         on_change: Callable[[ChildHandle], None],
+        on_burial: Callable[[], object],
         *,
         timers: Wheel,
         settings: Settings,
@@ -68,6 +70,7 @@ class Crew:
         self._options = options
         self._host_id = host_id
         self._on_change = on_change
+        self._on_burial = on_burial
         self._children: dict[int, ChildHandle] = {}
         self._numbers = 0
         self._wanted = options.processes
@@ -206,6 +209,8 @@ class Crew:
                 self._start_backoff.reset()
                 self.start_trouble = None
                 self._on_change(child)
+            case Buried():
+                self._on_burial()
             case Retiring(reason):
                 if not child.is_alone:
                     log.info("%s retires: %s", child.id, reason)

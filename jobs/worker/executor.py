@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Callable
 from math import inf
 from time import monotonic
 from typing import Any
@@ -17,15 +16,19 @@ from jobs.conf import Settings
 from jobs.core.context import Context, activate, deactivate
 from jobs.core.job import LeasedJob
 from jobs.core.payload import dumps
-from jobs.engine import Completion
+from jobs.engine import Completion, Failure
 from jobs.exceptions import JobCancelled, JobTimeout, LeaseLost
+from jobs.middleware import chain
 from jobs.registry import JobType, registry
+from jobs.runtime.announcing import announce
+from jobs.signals import job_started
 from jobs.worker import database
 from jobs.worker.batch import Batch, Marks
-from jobs.worker.flusher import Progress
+from jobs.worker.bridge import LoopBridge
+from jobs.worker.herald import Herald, is_anybody_listening
 from jobs.worker.interruption import Interruptible, saying
 from jobs.worker.isolation import Isolation
-from jobs.worker.middleware import build_chain
+from jobs.worker.reports import Reports
 from jobs.worker.settlement import Drop, Release, Settlement
 from jobs.worker.slots import Slot, Work
 from jobs.worker.verdict import ResultInvalid, cancelled, failure_of
@@ -37,20 +40,31 @@ PREVIEW_BYTES = 1000
 
 
 class Execution(Interruptible):
-    """An attempt that runs now, in the hands of those who may have to stop it."""
+    """An attempt that runs now: what its context speaks to, in the hands of those who may have to stop it.
 
-    __slots__ = ("batch", "context", "lease", "loop", "task", "times_out_at")
+    ``task``: what runs on the event loop for it, None while its slot's thread does the work.
+    """
+
+    __slots__ = ("_reports", "batch", "context", "lease", "loop", "task", "times_out_at")
+
+    context: Context
 
     def __init__(
-        self, batch: Batch, lease: LeasedJob, context: Context, loop: asyncio.AbstractEventLoop, times_out_at: float
+        self, batch: Batch, lease: LeasedJob, loop: asyncio.AbstractEventLoop, reports: Reports, times_out_at: float
     ) -> None:
         super().__init__()
         self.batch = batch
         self.lease = lease
-        self.context = context
         self.loop = loop
         self.times_out_at = times_out_at  # monotonic; inf: never
         self.task: asyncio.Task[Any] | None = None
+        self._reports = reports
+
+    def progress(self, current: float, total: float | None, message: str) -> None:
+        self._reports.progress(self.lease, current, total, message)
+
+    def keep_line(self, level: int, message: str, fields: dict[str, Any]) -> None:
+        self._reports.line(self.lease, level, message, fields, at_ms=self.batch.server_ms(monotonic()))
 
     def ask_to_stop(self, reason: BaseException) -> None:
         """The handler hears of it when it asks; an async one is cancelled. From any thread, more than once."""
@@ -75,15 +89,19 @@ class Executor:
         settings: Settings,
         loop: asyncio.AbstractEventLoop,
         marks: Marks,
-        report: Callable[[Progress], None],
+        reports: Reports,
+        herald: Herald,
         isolation: Isolation | None,
     ) -> None:
         self._settings = settings
         self._loop = loop
         self._marks = marks
-        self._report = report
+        self._reports = reports
+        self._herald = herald
         self._isolation = isolation
-        self._call = build_chain(settings.middleware, call_handler)
+        bridge = LoopBridge(loop)
+        self._call = chain(settings.middleware, call_handler, bridge)
+        self._call_async = chain(settings.middleware, await_handler, bridge)
 
     def run(self, slot: Slot, work: Work, begun: float) -> Settlement:
         """The whole attempt. Raises nothing, whatever the handler does short of ending the process."""
@@ -98,32 +116,39 @@ class Executor:
             return self._isolation.run(slot, work)
         times_out_at = inf if lease.timeout is None else begun + lease.timeout
         slot.cell.enter(batch.number, lease.id, started_at, times_out_at)
+        execution = Execution(batch, lease, self._loop, self._reports, times_out_at)
+        end: Settlement
         try:
-            settlement = self._attempt(slot, work, started_at, times_out_at)
+            value = self._attempt(slot, execution, job_type)
+            end = self._completed(value, lease, started_at)
         except BaseException as error:  # SystemExit of a library among them: it ends the attempt, not the slot
-            settlement = self._ended_by(error, lease, job_type, started_at)
+            value = error
+            end = self._ended_by(error, lease, job_type, started_at)
         finally:
             slot.cell.leave()
-        return Drop(lease.id) if batch.is_over(monotonic()) or marks.is_lost(lease) else settlement
+        if batch.is_over(monotonic()) or marks.is_lost(lease):
+            return Drop(lease.id)
+        if is_anybody_listening() and isinstance(end, Completion | Failure):
+            self._herald.expect(end, job_type, getattr(execution, "context", None), value)
+        return end
 
-    def _attempt(self, slot: Slot, work: Work, started_at: int, times_out_at: float) -> Settlement:
-        batch, lease, job_type = work
-        context = Context(
-            lease, job_type.decode(lease.payload), _deadline(lease), partial(self._report_progress, lease)
-        )
-        execution = Execution(batch, lease, context, self._loop, times_out_at)
-        context.host = execution
-        context.is_lease_over = batch.is_over_now
+    def _attempt(self, slot: Slot, execution: Execution, job_type: JobType[..., Any]) -> Any:
+        """What the handler returns, or raises."""
+        lease = execution.lease
+        context = Context(lease, job_type.decode(lease.payload), _deadline(lease), execution)
+        context.is_lease_over = execution.batch.is_over_now
+        execution.context = context
         slot.current = execution
         active = activate(context)
         database.close_stale()
         try:
-            result = self._call(context)
-            if job_type.is_async:
-                result = self._await(slot, execution, result)
-            return self._completed(result, lease, started_at)
-        except asyncio.CancelledError as error:
-            return self._ended_by(context.stop_reason or error, lease, job_type, started_at)
+            if job_started.receivers:
+                announce(job_started, job_type, job_id=lease.id, context=context)
+            return self._call_async(context) if job_type.is_async else self._call(context)
+        except asyncio.CancelledError:
+            if context.stop_reason is not None:
+                raise context.stop_reason from None
+            raise
         finally:
             database.close_stale()
             deactivate(active)
@@ -153,53 +178,23 @@ class Executor:
         preview = encoded[:PREVIEW_BYTES].decode(errors="ignore")
         return msgspec.json.encode({"cut": True, "bytes": len(encoded), "preview": preview})
 
-    def _report_progress(self, lease: LeasedJob, current: float, total: float | None, message: str) -> None:
-        self._report(Progress(lease, current, total, message))
-
-    # async handlers
-
-    def _await(self, slot: Slot, execution: Execution, awaitable: Awaitable[Any]) -> Any:
-        """Runs it on the event loop, in this thread's context variables, and waits for its end."""
-        self._loop.call_soon_threadsafe(self._begin, slot, execution, awaitable)
-        outcome = slot.replies.get()
-        if isinstance(outcome, _Raised):
-            raise outcome.error
-        return outcome
-
-    def _begin(self, slot: Slot, execution: Execution, awaitable: Awaitable[Any]) -> None:
-        execution.task = self._loop.create_task(_outcome(awaitable))
-        execution.task.add_done_callback(lambda task: slot.replies.put(_result_of(task)))
-        if execution.context.stop_reason is not None:  # asked between the slot's start and now
-            execution.task.cancel()
-
 
 def call_handler(context: Context) -> Any:
     """The innermost call: the registered function with its arguments."""
+    function, arguments = _handler(context)
+    assert context.host is not None
+    return context.host.run(function, arguments)
+
+
+async def await_handler(context: Context) -> Any:
+    """The same for an async one."""
+    function, arguments = _handler(context)
+    return await function(**arguments)
+
+
+def _handler(context: Context) -> tuple[Callable[..., Any], dict[str, Any]]:
     job_type = registry.get(context.lease.type)
-    arguments = {**context.payload, "ctx": context} if job_type.takes_context else context.payload
-    if job_type.is_async:
-        return job_type.function(**arguments)
-    return context.host.run(job_type.function, arguments)
-
-
-class _Raised:
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-async def _outcome(awaitable: Awaitable[Any]) -> Any:
-    """Never raises: a SystemExit that leaves a task would end the event loop."""
-    try:
-        await database.close_stale_of_async_handlers()
-        return await awaitable
-    except BaseException as error:
-        return _Raised(error)
-    finally:
-        await database.close_stale_of_async_handlers()
-
-
-def _result_of(task: asyncio.Task[Any]) -> Any:
-    return _Raised(asyncio.CancelledError()) if task.cancelled() else task.result()
+    return job_type.function, {**context.payload, "ctx": context} if job_type.takes_context else context.payload
 
 
 def _deadline(lease: LeasedJob) -> float | None:

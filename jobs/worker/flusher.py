@@ -11,14 +11,15 @@ from collections import defaultdict
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
-from jobs.core.job import LeasedJob, Route
+from jobs.core.job import Route
 from jobs.engine import Completion, Engine, Failure
-from jobs.exceptions import LeaseLost
 from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff, sleep
 from jobs.worker.batch import Batch
+from jobs.worker.herald import Herald
 from jobs.worker.permits import Permits
+from jobs.worker.reports import Reports
 from jobs.worker.settlement import Drop, Park, Release, Settlement
 
 log = logging.getLogger("jobs.worker")
@@ -32,20 +33,14 @@ GATHER_SECONDS = 0.0025
 BUSY = 8
 """As many in one flush, and it is worth gathering for the next."""
 
-PROGRESS_SECONDS = 0.1
-"""Progress of a job is told no more often; the last word wins."""
-
-
-class Progress(NamedTuple):
-    lease: LeasedJob
-    current: float
-    total: float | None
-    message: str
-
 
 class Flusher(threading.Thread):
     """``settle`` from any thread. ``on_closed`` is told the number of each batch whose jobs have all been settled,
-    ``on_lost`` of a lease (id, token) that the store says is not ours."""
+    ``on_lost`` of a lease (id, token) that the store says is not ours, ``on_burial`` that a job has died.
+
+    ``reports``: what running jobs say is told here too, and the last of it before the job's end. ``herald``: hears what
+    the store has accepted.
+    """
 
     def __init__(
         self,
@@ -54,17 +49,18 @@ class Flusher(threading.Thread):
         on_closed: Callable[[int], object],
         on_lost: Callable[[tuple[str, str]], object],
         on_settled: Callable[[set[Route]], object],
+        on_burial: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(name="flusher", daemon=True)
         self._engine = engine
         self._permits = permits
         self._on_settled = on_settled
         self._on_closed = on_closed
-        self._on_lost = on_lost
+        self._on_burial = on_burial
         self._outbox: SimpleQueue[tuple[Batch, Settlement] | None] = SimpleQueue()
         self._in_flight = 0
-        self._progress: dict[str, Progress] = {}
-        self._progress_due = 0.0
+        self.reports = Reports(engine, self._wake, on_lost)
+        self.herald = Herald()
         self._backoff = Backoff()
         self._give_up_at: float | None = None
         self._untold = 0
@@ -81,17 +77,17 @@ class Flusher(threading.Thread):
         """What became of one job of the batch. Once for each job."""
         self._outbox.put((batch, settlement))
 
-    def report(self, progress: Progress) -> None:
-        """How far a running job is; never blocks."""
-        first = not self._progress
-        self._progress[progress.lease.id] = progress
-        if first:
-            self._outbox.put(None)  # wake up and look
-
     @property
     def backlog(self) -> int:
-        """Settlements that the store has not accepted yet."""
+        """Settlements that the store has not accepted yet, and signals that have not been sent."""
+        return self._unsettled + self.herald.backlog
+
+    @property
+    def _unsettled(self) -> int:
         return self._outbox.qsize() + self._in_flight
+
+    def _wake(self) -> None:
+        self._outbox.put(None)
 
     def finish(self, timeout: float) -> bool:
         """Settle what is left and stop; False when the store would not hear all of it within ``timeout`` seconds."""
@@ -99,20 +95,22 @@ class Flusher(threading.Thread):
         self._pause.set()
         self._outbox.put(None)
         self.join(timeout + 1.0)
-        return self.backlog == 0 and self._untold == 0
+        self.herald.finish(max(1.0, self._give_up_at - monotonic()))
+        return self._unsettled == 0 and self._untold == 0
 
     def run(self) -> None:
         gather = False
         while self._give_up_at is None or not self._outbox.empty():
             settlements = self._collect(gather)
             gather = len(settlements) >= BUSY
-            self._tell_progress(settlements)
+            self._tell_reports(settlements)
             self._flush(settlements)
+        self._tell_reports([], all_of_them=True)
         self._permits.flush()
 
     def _collect(self, gather: bool) -> list[tuple[Batch, Settlement]]:
         try:
-            first = self._outbox.get(timeout=self._progress_wait())
+            first = self._outbox.get(timeout=self.reports.seconds_until_due())
         except Empty:
             return []
         if gather:
@@ -143,7 +141,7 @@ class Flusher(threading.Thread):
         """Until it is accepted or refused: the verbs are safe to repeat under the same token."""
         while True:
             try:
-                send(route, items)
+                answers = send(route, items)
             except ENVIRONMENT_ERRORS as error:
                 if not self._wait_out(error, len(items)):
                     return
@@ -153,7 +151,13 @@ class Flusher(threading.Thread):
             else:
                 self.trouble = None
                 self._backoff.reset()
+                self._hear(items, answers)
                 return
+
+    def _hear(self, items: list[Any], answers: list[str]) -> None:
+        self.herald.hear(items, answers)
+        if isinstance(items[0], Failure) and "dead" in answers:
+            self._on_burial()
 
     def _wait_out(self, error: Exception, count: int) -> bool:
         """False when there is no time left to try again."""
@@ -161,11 +165,14 @@ class Flusher(threading.Thread):
             log.error("gave up telling the end of %d jobs, they will run again: %s", count, error)
             self._untold += count
             return False
+        self._note_trouble(error)
+        sleep(self._backoff.next_seconds())
+        return True
+
+    def _note_trouble(self, error: Exception) -> None:
         if self.trouble is None:
             log.warning("cannot report ended jobs, results are kept: %s", error)
         self.trouble = str(error)
-        sleep(self._backoff.next_seconds())
-        return True
 
     def _send_singly(
         self, send: Callable[[Route, list[Any]], list[str]], route: Route, items: list[Any], error: Exception
@@ -183,32 +190,22 @@ class Flusher(threading.Thread):
             if batch.remaining == 0:
                 self._on_closed(batch.number)
 
-    # progress
-
-    def _progress_wait(self) -> float | None:
-        return max(0.0, self._progress_due - monotonic()) if self._progress else None
-
-    def _tell_progress(self, settlements: list[tuple[Batch, Settlement]]) -> None:
-        if not self._progress:
-            return
-        if monotonic() >= self._progress_due:
-            chosen = list(self._progress)
-            self._progress_due = monotonic() + PROGRESS_SECONDS
-        else:  # too early for the others, but the last word of a job that ended must come before its end
-            chosen = [str(settlement.id) for _, settlement in settlements]
-        for job_id in chosen:
-            if (progress := self._progress.pop(job_id, None)) is not None:
-                self._tell_one(progress)
-
-    def _tell_one(self, progress: Progress) -> None:
-        try:
-            self._engine.leases.progress(*progress)
-        except LeaseLost:
-            self._on_lost((progress.lease.id, progress.lease.token))
-        except ENVIRONMENT_ERRORS:
-            pass  # the next one will tell
-        except Exception:
-            log.exception("progress of job %s could not be told", progress.lease.id)
+    def _tell_reports(self, settlements: list[tuple[Batch, Settlement]], *, all_of_them: bool = False) -> None:
+        """Before the ends: of a job that has ended nothing more can be told."""
+        while not self.reports.is_empty:
+            ending = [(str(end.id), batch.token) for batch, end in settlements]
+            try:
+                self.reports.tell(ending, all_of_them=all_of_them)
+            except ENVIRONMENT_ERRORS as error:
+                if not settlements or (self._give_up_at is not None and monotonic() > self._give_up_at):
+                    return  # the next round tries again
+                self._note_trouble(error)
+                sleep(self._backoff.next_seconds())
+            except Exception:
+                log.exception("what running jobs say of themselves could not be told")
+                return
+            else:
+                return
 
     # the verbs that take leases
 

@@ -3,7 +3,6 @@ take their time and use the database. Costs nothing while nobody is connected to
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterable, Sequence
 from queue import Empty, SimpleQueue
@@ -11,10 +10,11 @@ from typing import Any, NamedTuple
 
 from django.dispatch import Signal
 
+from jobs.core.context import Context
 from jobs.engine import Completion, Failure
+from jobs.runtime.announcing import announce
+from jobs.signals import job_died, job_finished, job_retrying
 from jobs.worker import database
-
-log = logging.getLogger("jobs.worker")
 
 
 class Event(NamedTuple):
@@ -26,11 +26,9 @@ class Event(NamedTuple):
     arguments: dict[str, Any]
 
 
-def send(signal: Signal, sender: object, arguments: dict[str, Any]) -> None:
-    """To all receivers, whatever some of them raise."""
-    for receiver, response in signal.send_robust(sender, **arguments):
-        if isinstance(response, Exception):
-            log.error("a receiver of a job signal failed: %r", receiver, exc_info=response)
+def is_anybody_listening() -> bool:
+    """To the ends of attempts: else nothing needs to be remembered of them."""
+    return bool(job_finished.receivers or job_retrying.receivers or job_died.receivers)
 
 
 class Herald:
@@ -42,15 +40,16 @@ class Herald:
         self._thread: threading.Thread | None = None
         self._busy = False
 
-    def expect(self, job_id: str, token: str, event: Event) -> None:
-        """The end of this lease is on its way to the store."""
-        self._expected[job_id, token] = event
+    def expect(self, end: Completion | Failure, sender: object, context: Context | None, value: Any) -> None:
+        """This end is on its way to the store. ``value``: what the handler returned or raised."""
+        if (event := _event_of(end, sender, context, value)) is not None:
+            self._expected[str(end.id), end.token] = event
 
     def hear(self, ends: Iterable[Completion | Failure], answers: Sequence[str]) -> None:
         """What the store answered. An end that it did not accept has not happened."""
         if not self._expected:
             return
-        for end, answer in zip(ends, answers, strict=True):
+        for end, answer in zip(ends, answers, strict=False):
             event = self._expected.pop((str(end.id), end.token), None)
             if event is not None and event.answer == answer:
                 self._accepted.put(event)
@@ -74,7 +73,7 @@ class Herald:
         while (event := self._next()) is not None:
             self._busy = True
             database.close_stale()
-            send(event.signal, event.sender, event.arguments)
+            announce(event.signal, event.sender, **event.arguments)
             database.close_stale()
             self._busy = False
         database.close_all()
@@ -86,3 +85,14 @@ class Herald:
                 return self._accepted.get(timeout=database.seconds_until_stale())
             except Empty:
                 database.close_stale()
+
+
+def _event_of(end: Completion | Failure, sender: object, context: Context | None, value: Any) -> Event | None:
+    facts: dict[str, Any] = {"job_id": str(end.id), "context": context}
+    if isinstance(end, Completion):
+        return Event(job_finished, sender, "ok", facts | {"result": value})
+    if end.outcome == "retry":
+        return Event(job_retrying, sender, "retry_wait", facts | {"error": value, "delay": end.delay_ms / 1000})
+    if end.outcome == "dead":
+        return Event(job_died, sender, "dead", facts | {"error": value})
+    return None

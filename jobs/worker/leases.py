@@ -17,6 +17,7 @@ from typing import NamedTuple
 from jobs.core.job import Route
 from jobs.engine import Engine, RenewReply
 from jobs.registry import registry
+from jobs.runtime.announcing import announce_burials
 from jobs.runtime.loop import ENVIRONMENT_ERRORS
 from jobs.worker.child_handle import ChildHandle, HeldLease, StartedLease
 from jobs.worker.messages import Lost
@@ -160,9 +161,10 @@ class CrashSettler:
     a job that did not stop is not charged at all.
     """
 
-    def __init__(self, engine: Engine, options: WorkerOptions) -> None:
+    def __init__(self, engine: Engine, options: WorkerOptions, on_burial: Callable[[], object] = lambda: None) -> None:
         self._engine = engine
         self._options = options
+        self._on_burial = on_burial
         self._estates: SimpleQueue[Estate] = SimpleQueue()
         self._current: Estate | None = None
 
@@ -224,7 +226,8 @@ class CrashSettler:
                 self._engine.leases.release(route, leases, charged=True)
             else:
                 marks = [(started.lease.id, started.lease.token, started.started_at_ms) for started in begun]
-                self._engine.leases.crash(route, marks, reason=estate.reason)
+                states = self._engine.leases.crash(route, marks, reason=estate.reason)
+                self._tell_of_burials([mark[0] for mark in marks], states)
         settled = {started.lease for started in estate.started}
         rest: defaultdict[Route, list[HeldLease]] = defaultdict(list)
         for lease in estate.held:
@@ -253,7 +256,13 @@ class CrashSettler:
             for held in guilty
             if (job := self._engine.leases.held(route, held.id, held.token)) is not None
         ]
-        self._engine.leases.fail(route, failures)
+        states = self._engine.leases.fail(route, failures)
+        self._tell_of_burials([str(failure.id) for failure in failures], states)
+
+    def _tell_of_burials(self, ids: list[str], states: list[str]) -> None:
+        if buried := [job_id for job_id, state in zip(ids, states, strict=True) if state == "dead"]:
+            self._on_burial()
+            announce_burials(self._engine, buried)
 
 
 def _by_route(started: Iterable[StartedLease]) -> dict[Route, list[StartedLease]]:

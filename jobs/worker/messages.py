@@ -54,6 +54,10 @@ class Report(Message):
     idle: bool  # every served partition was found empty and nothing is in hand
 
 
+class Buried(Message):
+    """A job has died here: there is something to tell people."""
+
+
 class Retiring(Message):
     """It will take nothing new, finish what it holds and exit with 0: time to start its replacement."""
 
@@ -115,5 +119,5 @@ class HandBack(Message):
     charged: bool = True
 
 
-FromChild = Ready | Opened | Closed | RunAlone | Report | Retiring | Bye
+FromChild = Ready | Opened | Closed | RunAlone | Report | Buried | Retiring | Bye
 FromSupervisor = Serve | RunAlone | Look | Reconsider | AloneEnded | Lost | CancelRequested | Drain | Stop | HandBack

@@ -49,7 +49,7 @@ class Reports:
     def progress(self, lease: LeasedJob, current: float, total: float | None, message: str) -> None:
         """How far the job is; never blocks."""
         with self._lock:
-            first = self._is_empty
+            first = self.is_empty
             self._progress[lease.id, lease.token] = Progress(lease, current, total, message)
         if first:
             self._wake()
@@ -61,7 +61,7 @@ class Reports:
             return
         line = encode_line(at_ms, level, message, fields)
         with self._lock:
-            first = self._is_empty
+            first = self.is_empty
             lines = self._lines.get((lease.id, lease.token))
             if lines is None:
                 lines = self._lines[lease.id, lease.token] = _Lines(lease.route, limits.log_lines, limits.log_bytes)
@@ -70,21 +70,20 @@ class Reports:
             self._wake()
 
     @property
-    def _is_empty(self) -> bool:
+    def is_empty(self) -> bool:
+        """Nothing is to be told."""
         return not self._progress and not self._lines
 
     def seconds_until_due(self) -> float | None:
         """None where there is nothing to tell."""
-        return None if self._is_empty else max(0.0, self._due - monotonic())
+        return None if self.is_empty else max(0.0, self._due - monotonic())
 
-    def tell(self, ending: Collection[Lease]) -> None:
-        """Tells what is due, and before that the last words of the jobs that are ending.
+    def tell(self, ending: Collection[Lease], *, all_of_them: bool = False) -> None:
+        """Tells what is due, in any case the last words of the jobs that are ending.
 
         StoreUnavailable where the server is away; what could not be told is told the next time.
         """
-        if self._is_empty:
-            return
-        if monotonic() >= self._due:
+        if all_of_them or monotonic() >= self._due:
             chosen: Iterable[Lease] = {*self._progress, *self._lines}
             self._due = monotonic() + REPORT_SECONDS
         else:
@@ -124,8 +123,8 @@ class Reports:
         with self._lock:
             self._progress = progress | self._progress
             for lease, older in lines.items():
-                for line in self._lines.get(lease, older).kept if lease in self._lines else ():
-                    older.append(line)
+                if (newer := self._lines.get(lease)) is not None:
+                    older.extend(newer)
                 self._lines[lease] = older
 
 
@@ -146,3 +145,8 @@ class _Lines:
         while len(self.kept) > self._most_lines or (self._bytes > self._most_bytes and len(self.kept) > 1):
             self._bytes -= len(self.kept.popleft())
             self.gone += 1
+
+    def extend(self, newer: _Lines) -> None:
+        self.gone += newer.gone
+        for line in newer.kept:
+            self.append(line)

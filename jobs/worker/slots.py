@@ -13,6 +13,7 @@ from jobs.core.job import LeasedJob
 from jobs.registry import JobType
 from jobs.worker import database
 from jobs.worker.batch import Batch
+from jobs.worker.bridge import current_slot
 from jobs.worker.cells import Cell, Cells
 from jobs.worker.gate import Gate
 from jobs.worker.settlement import Settlement
@@ -47,7 +48,8 @@ class Slot:
         self.busy_seconds = 0.0
         self.current: Execution | None = None
         self.retired = True
-        self.replies: SimpleQueue[object] = SimpleQueue()  # from the event loop, for an async job that this slot awaits
+        self.inbox: SimpleQueue[Any] | None = None  # while this slot waits for the event loop: what comes from there
+        self.replies: SimpleQueue[object] = SimpleQueue()  # from the process in which a job of this slot runs alone
         self._pool = pool
         self._cells = cells
         self._execute = execute
@@ -60,6 +62,7 @@ class Slot:
 
     def _serve(self) -> None:
         database.adopt_thread()
+        current_slot.set(self)
         pool, execute, settle = self._pool, self._execute, self._settle
         while (work := self._next_work()) is not None:
             begun = monotonic()

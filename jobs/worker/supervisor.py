@@ -53,6 +53,9 @@ CHANGES_RULES = ("pushed", "cleared")
 CONCERNS_CHILDREN = ("pools", "pauses")
 """News after which children must read anew what they may start, and how many at a time."""
 
+BURIAL_SERVICE = "undertaker"
+"""The one that is to be told when a job has died."""
+
 LAST_WORDS_SECONDS = 5.0
 """At the end: how long the store may take to hear of dead children, and that the host leaves."""
 
@@ -129,7 +132,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
         self._mailbox = Mailbox()
-        self._settler = CrashSettler(self._engine, self._options)
+        self._settler = CrashSettler(self._engine, self._options, self._on_burial)
         self._presence = Presence(self._engine, self, self._version, self._on_command)
         self._timers = Wheel(monotonic, on_sooner=self._mailbox.ring)
         self._crew = Crew(
@@ -139,6 +142,7 @@ class Supervisor:
             self._options,
             self.id,
             self._on_change,
+            self._on_burial,
             timers=self._timers,
             settings=self._engine.settings,
         )
@@ -249,8 +253,16 @@ class Supervisor:
             self._settling.nudge()
         self._beating.nudge()
 
+    def _on_burial(self) -> None:
+        """A job has died, here or by what a service did. From any thread."""
+        for loop in self._service_loops:
+            if loop.name == BURIAL_SERVICE:
+                loop.nudge()
+
     def _on_service_done(self, done: dict[str, int]) -> None:
         """From a service's thread."""
+        if done.get("buried"):
+            self._on_burial()
         if any(done.get(what) for what in MAKES_READY):
             self._mailbox.post(self._crew.look)
         if any(done.get(what) for what in CHANGES_RULES):

@@ -22,7 +22,7 @@ def blocks(name: str) -> list[str]:
     return BLOCK.findall((GUIDES / f"{name}.md").read_text())
 
 
-@pytest.mark.parametrize("guide", ["jobs", "retries", "testing"])
+@pytest.mark.parametrize("guide", ["jobs", "logs", "middleware", "retries", "testing"])
 def test_the_code_of_a_guide_is_python_and_imports_what_there_is(guide: str) -> None:
     for code in blocks(guide):
         tree = compile(code, guide, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
@@ -45,7 +45,7 @@ def test_every_option_of_a_job_type_is_in_the_guide(option: str) -> None:
 @pytest.mark.parametrize("name", [name for name in vars(Context) if not name.startswith("_")])
 def test_what_a_context_offers_is_in_the_guide(name: str) -> None:
     # These are for the worker and for tests.
-    if name not in {"active", "stop", "lease", "report", "stop_reason", "deadline_at"}:
+    if name not in {"active", "stop", "lease", "host", "stop_reason", "deadline_at", "is_lease_over"}:
         assert re.search(rf"`{name}[`(]", (GUIDES / "jobs.md").read_text())
 
 

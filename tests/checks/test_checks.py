@@ -81,6 +81,9 @@ def test_settings_that_cannot_be_read_do_not_break_the_other_checks(scheduler: C
         ({"MIDDLEWARE": ["jobs.nowhere.Thing"]}, ["E006"]),
         ({"ENQUEUE_MIDDLEWARE": ["jobs"]}, ["E006"]),
         ({"MIDDLEWARE": ["pathlib.Path"]}, []),
+        ({"MIDDLEWARE": ["jobs.middleware.Logging"], "ENQUEUE_MIDDLEWARE": ["jobs.middleware.Tracing"]}, []),
+        ({"MIDDLEWARE": ["jobs.middleware.__doc__"]}, ["E006"]),
+        ({"ON_DEAD": "jobs.nowhere.call", "ON_LONG_QUEUE": "pathlib.Paht"}, ["E006", "E006"]),
     ],
 )
 def test_values_that_cannot_work_are_errors(
@@ -92,6 +95,16 @@ def test_values_that_cannot_work_are_errors(
 
     assert ids(messages) == found
     assert all(message.hint for message in messages)
+
+
+def test_a_mistyped_path_is_answered_with_the_nearest_one(scheduler: Callable[..., None]) -> None:
+    scheduler(MIDDLEWARE=["jobs.middleware.Loging"])
+
+    (message,) = checks.check_settings(None)
+
+    assert "'jobs.middleware.Loging'" in message.msg
+    assert message.hint is not None
+    assert message.hint.startswith("Did you mean 'jobs.middleware.Logging'?")
 
 
 def test_a_password_in_a_wrong_url_is_not_printed(scheduler: Callable[..., None]) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from jobs.core.context import Context, activate, current_context, deactivate
 from jobs.core.job import LeasedJob, Route
+from jobs.core.job_log import JobLog
 from jobs.exceptions import JobCancelled, LeaseLost, OptionInvalid
 
 
@@ -67,14 +68,30 @@ def test_the_deadline_is_a_moment() -> None:
     assert Context(lease(), {}, deadline_at=1_767_225_600.5).deadline == datetime(2026, 1, 1, 0, 0, 0, 500_000, UTC)
 
 
+class Host:
+    """Notes what an attempt says of itself."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[Any, ...]] = []
+
+    def progress(self, current: float, total: float | None, message: str) -> None:
+        self.heard.append((current, total, message))
+
+    def keep_line(self, level: int, message: str, fields: dict[str, Any]) -> None:
+        self.heard.append((level, message, fields))
+
+    def run(self, function: Any, arguments: dict[str, Any]) -> Any:
+        return function(**arguments)
+
+
 def test_progress_is_handed_on() -> None:
-    reported: list[tuple[float, float | None, str]] = []
-    ctx = Context(lease(), {}, report=lambda *what: reported.append(what))
+    host = Host()
+    ctx = Context(lease(), {}, host=host)
 
     ctx.progress(3, 12, "thumbnails")
     ctx.progress(0.5)
 
-    assert reported == [(3, 12, "thumbnails"), (0.5, None, "")]
+    assert host.heard == [(3, 12, "thumbnails"), (0.5, None, "")]
 
 
 @pytest.mark.parametrize("current", [-1, float("nan"), float("inf"), "3", True, None])
@@ -101,6 +118,74 @@ def test_log_records_carry_the_job(caplog: pytest.LogCaptureFixture) -> None:
 
     record = caplog.records[0]
     assert (record.getMessage(), record.__dict__["job_id"], record.__dict__["attempt"]) == ("sent to Ann", "01", 2)
+
+
+class TestLog:
+    @pytest.fixture
+    def host(self) -> Host:
+        return Host()
+
+    @pytest.fixture
+    def log(self, host: Host) -> JobLog:
+        return Context(lease(), {}, host=host).log
+
+    def test_a_line_is_kept_with_its_fields(self, host: Host, log: JobLog) -> None:
+        log.info("built %s of %d", "May", 12, rows=3, page="a")
+        log.log(logging.WARNING, "slow")
+
+        assert host.heard == [
+            (logging.INFO, "built May of 12", {"rows": 3, "page": "a"}),
+            (logging.WARNING, "slow", {}),
+        ]
+
+    def test_a_mapping_fills_in_names_as_in_any_logger(self, host: Host, log: JobLog) -> None:
+        log.info("%(a)s-%(b)s", {"a": 1, "b": 2})
+
+        assert host.heard[0][1] == "1-2"
+
+    def test_what_does_not_fit_its_arguments_is_shown_and_not_raised(
+        self, host: Host, log: JobLog, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with caplog.at_level(logging.INFO, "jobs.job"):
+            log.info("%d pages", "many")
+
+        assert host.heard[0][1] == caplog.messages[0] == "%d pages ('many',)"
+
+    def test_an_exception_leaves_its_traceback(self, host: Host, log: JobLog) -> None:
+        try:
+            raise LookupError("no page")
+        except LookupError as error:
+            log.exception("could not read")
+            log.warning("the same", exc_info=error)
+
+        for level, _, fields in host.heard:
+            assert level in (logging.ERROR, logging.WARNING)
+            assert fields["traceback"].endswith("LookupError: no page\n")
+
+    def test_debug_lines_are_kept_only_where_the_logger_wants_them(
+        self, host: Host, log: JobLog, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        log.debug("unseen")
+        with caplog.at_level(logging.DEBUG, "jobs.job"):
+            log.debug("seen")
+
+        assert [message for _, message, _ in host.heard] == ["seen"]
+
+    def test_the_record_of_the_process_names_the_callers_line_and_carries_the_fields(
+        self, log: JobLog, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with caplog.at_level(logging.INFO, "jobs.job"):
+            log.info("hello", rows=3, extra={"tenant": "a"})
+
+        (record,) = caplog.records
+        assert record.pathname == __file__
+        assert (record.__dict__["fields"], record.__dict__["tenant"]) == ({"rows": 3}, "a")
+
+    def test_in_a_plain_call_lines_go_to_the_process_only(self, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.INFO, "jobs.job"):
+            context().log.info("hello", rows=3)
+
+        assert caplog.messages == ["hello"]
 
 
 def test_outside_a_job_there_is_no_current_context() -> None:

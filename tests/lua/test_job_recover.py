@@ -64,7 +64,7 @@ def test_a_spent_crash_budget_buries_the_job(partition: Partition) -> None:
         {"bodies": {"a": body(max_crashes=1)}, "states": {"a": held(started_at=NOW - 1)}, "leased": {"a": NOW}}
     )
 
-    assert call(partition) == [NOW, 1, 0, 1, "", ""]
+    assert call(partition) == [NOW, 1, 0, 1, "", "", "a"]
     assert partition.state()["dead"] == {"a": NOW}
     assert "ready" not in partition.state()
 

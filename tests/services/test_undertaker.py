@@ -23,7 +23,6 @@ def told() -> list[Job]:
 def undertaker(engine: Engine, told: list[Job]) -> Undertaker:
     """One that was there before anything died."""
     undertaker = Undertaker(engine, told.append)
-    engine.topology.ensure("default")
     undertaker.tick()
     return undertaker
 
@@ -131,7 +130,7 @@ def test_of_several_hosts_one_tells(
 ) -> None:
     die()
     other = Undertaker(engine, told.append)
-    assert engine.deaths.take(ROUTE, "another host") is not None
+    assert engine.deaths.take(ROUTE, "another host", begun_ms=0) is not None
 
     assert [undertaker.tick(), other.tick()] == [{"mourned": 0}, {"mourned": 0}]
 
@@ -141,7 +140,7 @@ def test_what_a_host_took_and_did_not_tell_of_another_tells_of(
 ) -> None:
     died = die()
     host = new_token()
-    taken = engine.deaths.take(ROUTE, host)
+    taken = engine.deaths.take(ROUTE, host, begun_ms=0)
     assert taken is not None
     clock.advance(CLAIM_MS / 1000 + 1)
 

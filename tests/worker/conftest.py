@@ -33,6 +33,7 @@ class Parts:
     opened: list[tuple[int, list[str]]] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
     executed: list[str] = field(default_factory=list)
+    burials: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.permits = Permits(self.engine)
@@ -42,6 +43,7 @@ class Parts:
             on_closed=self.closed.append,
             on_lost=self.marks.lost.add,
             on_settled=lambda _: None,
+            on_burial=lambda: self.burials.append("died"),
         )
 
     def enqueue(self, name: str = "test.echo", count: int = 1, **spec: Any) -> list[str]:

@@ -7,25 +7,29 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
-from queue import SimpleQueue
+from functools import cached_property
+from itertools import permutations
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from jobs import signals
 from jobs.api import Cancelled, Context, Dead, Retry, Snooze, current_context, job
 from jobs.conf import get_settings
 from jobs.core.job import LeasedJob
 from jobs.engine import Completion, Failure
 from jobs.exceptions import JobCancelled, JobTimeout, LeaseLost
 from jobs.registry import registry
-from jobs.worker import cells
+from jobs.worker import cells, executor
 from jobs.worker.batch import Batch, Marks
+from jobs.worker.bridge import current_slot
 from jobs.worker.cells import Cells
 from jobs.worker.executor import Executor
-from jobs.worker.flusher import Progress
+from jobs.worker.herald import Herald
 from jobs.worker.settlement import Drop, Release, Settlement
 from jobs.worker.slots import Work
 from tests.worker.leased import leased
@@ -34,15 +38,27 @@ from tests.worker.leased import leased
 class Bench:
     """An executor with everything around it that it needs, on a table."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+        self.thread = thread
         fd = cells.create()
         self.cells = Cells(fd)
         os.close(fd)
         self.marks = Marks()
-        self.progress: list[Progress] = []
-        self.slot: Any = SimpleNamespace(cell=self.cells.new_cell(), current=None, replies=SimpleQueue())
-        self.executor = Executor(get_settings(), loop, self.marks, self.progress.append, None)
+        self.said: list[tuple[Any, ...]] = []
+        self.slot: Any = SimpleNamespace(cell=self.cells.new_cell(), current=None, inbox=None)
+        self.herald = Herald()
+        self.loop = loop
         self.lease_seconds = 10.0
+
+    @cached_property
+    def executor(self) -> Executor:
+        """Made with the settings that the test has made by then."""
+        current_slot.set(self.slot)
+        reports: Any = SimpleNamespace(
+            progress=lambda lease, *what: self.said.append((lease.id, *what)),
+            line=lambda lease, *what, at_ms: self.said.append((lease.id, *what, at_ms)),
+        )
+        return Executor(get_settings(), self.loop, self.marks, reports, self.herald, None)
 
     def batch(self, leased_at: float | None = None) -> Batch:
         return Batch(
@@ -73,7 +89,7 @@ def bench() -> Iterator[Bench]:
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     with registry.restored():
-        yield Bench(loop)
+        yield Bench(loop, thread)
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
@@ -130,8 +146,13 @@ class TestSuccess:
 
     def test_progress_goes_to_the_flusher_with_the_lease(self, bench: Bench) -> None:
         bench.run_function(lambda ctx: ctx.progress(3, 12, "a quarter"))
-        (said,) = bench.progress
-        assert (said.lease.id, *said[1:]) == ("job-1", 3, 12, "a quarter")
+        assert bench.said == [("job-1", 3, 12, "a quarter")]
+
+    def test_so_do_lines_of_the_log_with_the_time_of_the_server(self, bench: Bench) -> None:
+        bench.run_function(lambda ctx: ctx.log.warning("%s of %s", 3, 12, page="a"))
+        ((*line, at_ms),) = bench.said
+        assert line == ["job-1", 30, "3 of 12", {"page": "a"}]
+        assert abs(at_ms - 1_800_000_000_000) < 1000
 
     def test_a_result_beyond_the_limit_is_cut_and_says_so(self, bench: Bench) -> None:
         result = json.loads(bench.run_function(lambda: "x" * 300_000).result)
@@ -306,3 +327,239 @@ class TestStopping:
         assert seen.result == b'["job-1"]'
         assert bench.cells.started() == []
         assert bench.slot.current is None
+
+
+# Middleware of a project, named by tests through their dotted paths.
+
+notes: list[Any] = []
+
+
+def blocking(call: Callable[[Context], Any]) -> Callable[[Context], Any]:
+    def run(ctx: Context) -> Any:
+        notes.append(("blocking", threading.current_thread().name))
+        return call(ctx)
+
+    return run
+
+
+def awaiting(call: Callable[[Context], Any]) -> Callable[[Context], Any]:
+    async def run(ctx: Context) -> Any:
+        notes.append(("awaiting", threading.current_thread().name))
+        seen_outside.set("by middleware")
+        return await call(ctx)
+
+    return run
+
+
+def swallowing(call: Callable[[Context], Any]) -> Callable[[Context], Any]:
+    async def run(ctx: Context) -> Any:
+        try:
+            return await call(ctx)
+        except LookupError as error:
+            return f"instead of {error}"
+
+    return run
+
+
+def failing(call: Callable[[Context], Any]) -> Callable[[Context], Any]:
+    def run(ctx: Context) -> Any:
+        raise ConnectionError("no tenant")
+
+    return run
+
+
+def unbuildable(call: Callable[[Context], Any]) -> Callable[[Context], Any]:
+    raise ConnectionError("no settings service")
+
+
+seen_outside: ContextVar[str] = ContextVar("seen_outside", default="nothing")
+
+
+class TestMiddleware:
+    @pytest.fixture(autouse=True)
+    def _fresh(self) -> None:
+        notes.clear()
+
+    @pytest.fixture
+    def use(self, settings: Any) -> Callable[..., None]:
+        def use(*names: str) -> None:
+            paths = [f"{__name__}.{name}" for name in names]
+            settings.SCHEDULER = {**settings.SCHEDULER, "MIDDLEWARE": paths}
+
+        return use
+
+    @pytest.mark.parametrize("names", [*permutations(["blocking", "awaiting"], 2)], ids="-".join)
+    def test_blocking_parts_run_in_the_slot_and_async_ones_on_the_loop(
+        self, bench: Bench, use: Callable[..., None], names: tuple[str, ...]
+    ) -> None:
+        async def async_handler() -> None:
+            notes.append(("handler", threading.current_thread().name))
+
+        def handler() -> None:
+            notes.append(("handler", threading.current_thread().name))
+
+        use(*names)
+        assert isinstance(bench.run_function(handler), Completion)
+        assert isinstance(bench.run_function(async_handler), Completion)
+
+        slot, loop = threading.current_thread().name, bench.thread.name
+        where = {"blocking": slot, "awaiting": loop}
+        parts = [(name, where[name]) for name in names]
+        assert notes == [*parts, ("handler", slot), *parts, ("handler", loop)]
+
+    @pytest.mark.parametrize("names", [["awaiting"], ["blocking", "awaiting"], ["awaiting", "blocking"]])
+    def test_what_middleware_puts_into_context_variables_the_handler_finds(
+        self, bench: Bench, use: Callable[..., None], names: list[str]
+    ) -> None:
+        use(*names)
+
+        assert bench.run_function(lambda: [seen_outside.get(), current_context().id]).result == (
+            b'["by middleware","job-1"]'
+        )
+
+    @pytest.mark.parametrize("names", [["swallowing"], ["blocking", "swallowing"], ["swallowing", "blocking"]])
+    def test_middleware_may_answer_instead_of_an_error(
+        self, bench: Bench, use: Callable[..., None], names: list[str]
+    ) -> None:
+        def handler() -> None:
+            raise LookupError("this")
+
+        use(*names)
+        assert bench.run_function(handler).result == b'"instead of this"'
+
+    @pytest.mark.parametrize("name", ["failing", "unbuildable", "nowhere"])
+    @pytest.mark.parametrize("outer", [[], ["awaiting"]])
+    def test_an_error_of_middleware_fails_the_attempt_and_nothing_else(
+        self, bench: Bench, use: Callable[..., None], outer: list[str], name: str
+    ) -> None:
+        use(*outer, name)
+
+        assert failure(bench.run_function(lambda: 1)).outcome == "retry"
+        assert failure(bench.run_function(lambda: 1)).outcome == "retry"
+        assert bench.slot.current is None
+
+    @pytest.mark.parametrize("error", [SystemExit(3), BaseException("base"), StopIteration()])
+    def test_no_exception_of_a_blocking_handler_under_async_middleware_is_lost(
+        self, bench: Bench, use: Callable[..., None], error: BaseException
+    ) -> None:
+        def handler() -> None:
+            raise error
+
+        use("awaiting")
+        settlement = bench.run_function(handler)
+        assert error_of(settlement)["type"] in (type(error).__name__, "RuntimeError")
+
+    def test_a_stop_reaches_the_async_handler_through_blocking_middleware(
+        self, bench: Bench, use: Callable[..., None]
+    ) -> None:
+        async def handler() -> None:
+            bench.slot.current.ask_to_stop(JobCancelled("enough"))
+            await asyncio.sleep(10)
+
+        use("awaiting", "blocking", "awaiting")
+        assert failure(bench.run_function(handler)).outcome == "cancelled"
+
+    def test_a_stop_does_not_tear_middleware_from_the_blocking_handler_that_it_waits_for(
+        self, bench: Bench, use: Callable[..., None]
+    ) -> None:
+        def handler(ctx: Context) -> str:
+            bench.slot.current.ask_to_stop(JobCancelled("enough"))
+            assert ctx.is_cancelled()
+            return "tidied up"
+
+        use("awaiting")
+        assert bench.run_function(handler).result == b'"tidied up"'
+
+    def test_without_middleware_a_blocking_handler_has_no_chain_around_it(self, bench: Bench) -> None:
+        assert bench.executor._call is executor.call_handler
+
+
+class TestSignals:
+    """What receivers are told. The store accepts every end here."""
+
+    @pytest.fixture
+    def told(self) -> Iterator[list[tuple[str, dict[str, Any]]]]:
+        told: list[tuple[str, dict[str, Any]]] = []
+        receivers = {}
+        for name in ("job_started", "job_finished", "job_retrying", "job_died"):
+            signal = getattr(signals, name)
+            receivers[name] = lambda name=name, **facts: told.append((name, facts))
+            signal.connect(receivers[name])
+        yield told
+        for name, receiver in receivers.items():
+            getattr(signals, name).disconnect(receiver)
+
+    def accept(self, bench: Bench, settlement: Settlement, answer: str | None = None) -> None:
+        end = settlement if isinstance(settlement, Completion) else failure(settlement)
+        states = {"retry": "retry_wait", "dead": "dead", "cancelled": "cancelled"}
+        default = "ok" if isinstance(end, Completion) else states[end.outcome]
+        bench.herald.hear([end], [answer or default])
+        bench.herald.finish(5.0)
+
+    def test_a_start_and_a_success(self, bench: Bench, told: list[tuple[str, dict[str, Any]]]) -> None:
+        seen: list[str] = []
+        self.accept(bench, bench.run_function(lambda: seen.extend(name for name, _ in told) or {"rows": 3}))
+
+        assert seen == ["job_started"]
+        (_, started), (name, finished) = told
+        assert (name, finished["job_id"], finished["result"]) == ("job_finished", "job-1", {"rows": 3})
+        assert started["sender"].name == finished["sender"].name == "bench.job"
+        assert started["context"] is finished["context"]
+
+    def test_a_failure_that_is_tried_again(self, bench: Bench, told: list[tuple[str, dict[str, Any]]]) -> None:
+        def handler() -> None:
+            raise LookupError("no luck")
+
+        self.accept(bench, bench.run_function(handler, backoff=("fixed", 2.0, 0.0)))
+
+        name, facts = told[-1]
+        assert (name, str(facts["error"]), facts["delay"]) == ("job_retrying", "no luck", 2.0)
+
+    def test_a_death(self, bench: Bench, told: list[tuple[str, dict[str, Any]]]) -> None:
+        def handler() -> None:
+            raise Dead("told so")
+
+        self.accept(bench, bench.run_function(handler))
+
+        assert (told[-1][0], str(told[-1][1]["error"])) == ("job_died", "told so")
+
+    def test_a_payload_that_cannot_be_read_has_no_context(
+        self, bench: Bench, told: list[tuple[str, dict[str, Any]]]
+    ) -> None:
+        def handler(number: int) -> None: ...
+
+        self.accept(bench, bench.run_function(handler, {"number": "seven"}))
+
+        ((name, facts),) = told
+        assert (name, facts["context"]) == ("job_died", None)
+
+    @pytest.mark.parametrize("answer", ["lost", "cancelled"])
+    def test_an_end_that_the_store_does_not_accept_is_not_told(
+        self, bench: Bench, told: list[tuple[str, dict[str, Any]]], answer: str
+    ) -> None:
+        self.accept(bench, bench.run_function(lambda: 1), answer)
+
+        assert [name for name, _ in told] == ["job_started"]
+
+    def test_a_receiver_that_raises_changes_nothing_and_is_logged(
+        self, bench: Bench, told: list[tuple[str, dict[str, Any]]], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def receiver(**_: Any) -> None:
+            raise ConnectionError("pager is down")
+
+        for signal in (signals.job_started, signals.job_finished):
+            signal.connect(receiver)
+        try:
+            self.accept(bench, bench.run_function(lambda: 1))
+        finally:
+            for signal in (signals.job_started, signals.job_finished):
+                signal.disconnect(receiver)
+
+        assert [name for name, _ in told] == ["job_started", "job_finished"]
+        assert caplog.text.count("ConnectionError: pager is down") == 2  # by Django itself
+
+    def test_while_nobody_listens_nothing_is_remembered(self, bench: Bench) -> None:
+        bench.run_function(lambda: 1)
+
+        assert not bench.herald._expected
+        assert bench.herald._thread is None

@@ -12,7 +12,7 @@ from jobs.core.job import LeasedJob, Route
 from jobs.engine import Completion, Failure, new_token
 from jobs.exceptions import StoreUnavailable
 from jobs.worker.batch import Batch
-from jobs.worker.flusher import Flusher, Progress
+from jobs.worker.flusher import Flusher
 from jobs.worker.settlement import Drop, Park, Release
 from tests.support.wait import eventually
 from tests.worker.conftest import ROUTE, Parts
@@ -132,10 +132,10 @@ def test_one_end_that_the_store_refuses_does_not_hold_up_the_others(parts: Parts
 def test_of_progress_in_quick_succession_the_last_word_is_told(parts: Parts, flusher: Flusher, lease: Any) -> None:
     batch, (job,) = lease(1)
     for step in range(1, 101):
-        flusher.report(Progress(job, step, 100, f"step {step}"))
+        flusher.reports.progress(job, step, 100, f"step {step}")
 
     eventually(lambda: (parts.get(job.id).progress or {}).get("current") == 100)
-    flusher.report(Progress(job, 101, 101, "the end"))
+    flusher.reports.progress(job, 101, 101, "the end")
     flusher.settle(batch, completion(job))
     eventually(lambda: parts.closed == [1])
     assert parts.get(job.id).progress == {"current": 101, "total": 101, "message": "the end"}
@@ -145,7 +145,7 @@ def test_progress_under_a_lost_lease_marks_the_job_as_lost(parts: Parts, flusher
     _, (job,) = lease(1)
     parts.engine.leases.release(ROUTE, [(job.id, job.token)])
 
-    flusher.report(Progress(job, 1, 2, ""))
+    flusher.reports.progress(job, 1, 2, "")
 
     eventually(lambda: parts.marks.is_lost(job))
 
@@ -172,3 +172,103 @@ def test_finish_returns_when_the_store_stays_away(parts: Parts, flusher: Flusher
     begun = time.monotonic()
     assert not flusher.finish(0.3)
     assert time.monotonic() - begun < 4
+
+
+class TestLogs:
+    def log(self, flusher: Flusher, job: LeasedJob, *messages: str) -> None:
+        for message in messages:
+            flusher.reports.line(job, 20, message, {}, at_ms=job.leased_at)
+
+    def lines(self, parts: Parts, job: LeasedJob) -> list[str]:
+        return [line.message for line in parts.engine.logs.read(ROUTE, job.id).lines]
+
+    def test_lines_arrive_while_the_job_runs_and_the_last_ones_before_its_end(
+        self, parts: Parts, flusher: Flusher, lease: Any
+    ) -> None:
+        batch, (job,) = lease(1)
+        self.log(flusher, job, "begun")
+        eventually(lambda: self.lines(parts, job) == ["begun"])
+
+        self.log(flusher, job, "nearly", "done")
+        flusher.settle(batch, completion(job))
+
+        eventually(lambda: parts.closed == [1])
+        assert self.lines(parts, job) == ["begun", "nearly", "done"]
+
+    def test_a_thousand_lines_take_few_calls(
+        self, parts: Parts, flusher: Flusher, lease: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        calls: list[int] = []
+        append = parts.engine.logs.append
+        monkeypatch.setattr(
+            parts.engine.logs, "append", lambda route, new: calls.append(len(new)) or append(route, new)
+        )
+        _, jobs = lease(10)
+
+        for number in range(100):
+            for job in jobs:
+                self.log(flusher, job, f"line {number}")
+
+        eventually(lambda: all(len(self.lines(parts, job)) == 100 for job in jobs))
+        assert len(calls) < 20
+
+    def test_under_a_lost_lease_nothing_is_kept_and_the_job_is_marked(
+        self, parts: Parts, flusher: Flusher, lease: Any
+    ) -> None:
+        _, (job,) = lease(1)
+        parts.engine.leases.release(ROUTE, [(job.id, job.token)])
+
+        self.log(flusher, job, "late")
+
+        eventually(lambda: parts.marks.is_lost(job))
+        assert self.lines(parts, job) == []
+
+    def test_of_more_than_is_kept_the_newest_stay_and_the_rest_is_counted(self, parts: Parts, lease: Any) -> None:
+        _, (job,) = lease(1)
+        most = parts.engine.settings.log_lines
+        self.log(parts.flusher, job, *(str(number) for number in range(most + 25)))
+        parts.flusher.start()
+
+        eventually(lambda: len(self.lines(parts, job)) == most)
+        page = parts.engine.logs.read(ROUTE, job.id)
+        assert (page.lines[0].message, page.lines[0].number, page.gone) == ("25", 26, {1: 25})
+
+    def test_what_could_not_be_told_is_told_when_the_store_is_back_before_the_end(
+        self, parts: Parts, flusher: Flusher, lease: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        batch, (job,) = lease(1)
+        append = parts.engine.logs.append
+        answers = iter([StoreUnavailable("away"), StoreUnavailable("away")])
+
+        def sometimes(route: Route, new: Any) -> Any:
+            for error in answers:
+                raise error
+            return append(route, new)
+
+        monkeypatch.setattr(parts.engine.logs, "append", sometimes)
+        self.log(flusher, job, "first", "second")
+        flusher.settle(batch, completion(job))
+
+        eventually(lambda: parts.closed == [1])
+        assert self.lines(parts, job) == ["first", "second"]
+
+    def test_at_the_way_out_all_is_told(self, parts: Parts, flusher: Flusher, lease: Any) -> None:
+        _, (job,) = lease(1)
+        self.log(flusher, job, "first")
+        eventually(lambda: self.lines(parts, job) == ["first"])
+        self.log(flusher, job, "last")
+
+        assert flusher.finish(5.0)
+        assert self.lines(parts, job) == ["first", "last"]
+
+
+def test_who_tells_of_the_dead_hears_of_a_death(parts: Parts, flusher: Flusher, lease: Any) -> None:
+    batch, (retried, dead) = lease(2)
+
+    flusher.settle(batch, Failure(retried.id, retried.token, retried.type, retried.leased_at, "retry", 60_000))
+    eventually(lambda: batch.remaining == 1)
+    assert parts.burials == []
+    flusher.settle(batch, Failure(dead.id, dead.token, dead.type, dead.leased_at, "dead"))
+
+    eventually(lambda: parts.closed == [1])
+    assert parts.burials == ["died"]
