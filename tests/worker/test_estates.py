@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from math import inf
 from time import monotonic
@@ -12,14 +11,13 @@ import pytest
 from jobs.core.job import Job
 from jobs.core.states import JobState
 from jobs.engine import Engine, new_token
-from jobs.worker import cells
 from jobs.worker.cells import Cells
 from jobs.worker.child_handle import ChildHandle, HeldLease
 from jobs.worker.leases import CrashSettler
 from jobs.worker.messages import Opened
-from jobs.worker.nursery import Conception
 from jobs.worker.options import WorkerOptions
 from tests.worker.conftest import ROUTE, Parts
+from tests.worker.handles import child_handle
 
 LATER = inf
 BEFORE = 0.0
@@ -28,16 +26,14 @@ BEFORE = 0.0
 class Estate:
     """Four jobs in the hands of one child: three have begun, the last has not."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, child: ChildHandle, memory: Cells) -> None:
         self.engine: Engine = parts.engine
         parts.enqueue(count=4, max_retries=1)
         token = new_token()
         leased = self.engine.leases.lease(ROUTE, worker="host.1", token=token, limit=10, lease_ms=10_000).jobs
         self.ids = [job.id for job in leased]
-        ours, self.theirs = socket.socketpair()
-        fd = cells.create()
-        self.memory = Cells(fd)
-        self.child = ChildHandle(1, "host.1", Conception(ours, fd))
+        self.memory = memory
+        self.child = child
         self.child.open_batch(Opened(1, token, ROUTE, self.ids))
         self.token = token
         self.settler = CrashSettler(self.engine, WorkerOptions())
@@ -59,10 +55,8 @@ class Estate:
 
 @pytest.fixture
 def estate(parts: Parts) -> Iterator[Estate]:
-    made = Estate(parts)
-    yield made
-    made.theirs.close()
-    made.child.link.close()
+    with child_handle() as (child, other):
+        yield Estate(parts, child, other.memory)
 
 
 def test_a_worker_that_died_is_charged_to_all_that_had_begun(estate: Estate) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 
 import pytest
 
 from jobs.conf import Settings
 from jobs.core.job import Route
-from jobs.worker import cells
 from jobs.worker.cells import Cells
 from jobs.worker.child_handle import ChildHandle, HeldLease
 from jobs.worker.messages import Opened
-from jobs.worker.nursery import Conception
 from jobs.worker.watchdog import FROZEN_SECONDS, LOOK_SECONDS, Watchdog
+from tests.worker.handles import child_handle
 
 ROUTE = Route("default", 1, 0)
 
@@ -22,13 +20,11 @@ ROUTE = Route("default", 1, 0)
 class Kennel:
     """A watchdog, its clock, and a child that it watches, of which only the shared memory is real."""
 
-    def __init__(self) -> None:
+    def __init__(self, child: ChildHandle, memory: Cells) -> None:
         self.now = 1000.0
         self.condemned: list[list[str]] = []
-        ours, self.theirs = socket.socketpair()
-        fd = cells.create()
-        self.memory = Cells(fd)
-        self.child = ChildHandle(1, "host.1", Conception(ours, fd))
+        self.child = child
+        self.memory = memory
         self.watchdog = Watchdog(
             Settings(hard_timeout_grace=5.0, cancel_grace=2.0),
             lambda child, overdue: self.condemned.append([started.lease.id for started in overdue]),
@@ -49,10 +45,8 @@ class Kennel:
 
 @pytest.fixture
 def kennel() -> Iterator[Kennel]:
-    made = Kennel()
-    yield made
-    made.theirs.close()
-    made.child.link.close()
+    with child_handle() as (child, other):
+        yield Kennel(child, other.memory)
 
 
 def test_a_job_over_time_has_its_grace_and_no_more(kennel: Kennel) -> None:
