@@ -1,7 +1,8 @@
 """Writes docs/reference/ from the code, so that it says what the code does. ``make docs`` runs it.
 
 Sources: the docstrings of ``jobs.exceptions``, the headers of the Lua files, the fields of ``jobs.conf.Settings`` with
-.env.example, and the parsers of the commands. A test generates all pages again and compares.
+.env.example, the parsers of the commands, and the structs of ``jobs.core.workflow``. A test generates all pages again and
+compares.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import json
 import os
 import re
 import sys
@@ -28,6 +30,7 @@ django.setup()
 from django.core.management import load_command_class  # noqa: E402
 
 from jobs import conf, exceptions  # noqa: E402
+from jobs.core.workflow import schema  # noqa: E402
 from jobs.store import scripts  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -52,6 +55,7 @@ def pages() -> dict[str, str]:
         "lua.md": lua(),
         "settings.md": settings(),
         "commands.md": commands(),
+        "workflow.schema.json": json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
     }
 
 

@@ -65,6 +65,8 @@ class Settings:
     """Bytes of `ctx.log` kept of one attempt."""
     metrics_token: str = ""
     """What a scraper of `/metrics` sends as its bearer token. Empty: only people who may see the dashboard get it."""
+    workflow_nodes: int = 10_000
+    """Nodes of one workflow."""
     autodiscover: list[str] = field(default_factory=lambda: ["jobs", "tasks"])
     """Modules of each installed app that are imported at start because they register job types."""
 
@@ -138,6 +140,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "attempts_kept": (1, 250),  # their number is stored in one byte
     "retention_seconds": (0, 3_650 * DAY),
     "long_queue_seconds": (0, DAY),
+    "workflow_nodes": (1, 1_000_000),
     "log_lines": (0, 100_000),
     "log_bytes": (1_024, 16 * MEGABYTE),
 }

@@ -173,6 +173,11 @@ class JobType(Generic[P, R]):
         return self._resolved_codec().encode
 
     @functools.cached_property
+    def check(self) -> Callable[[Mapping[str, Any], frozenset[str]], None]:
+        """(payload, arguments whose values come later) → PayloadInvalid where it cannot fit the signature."""
+        return self._resolved_codec().check
+
+    @functools.cached_property
     def decode(self) -> Callable[[bytes], dict[str, Any]]:
         """Stored bytes → the handler's keyword arguments, without the context. Raises PayloadInvalid."""
         return self._resolved_codec().decode

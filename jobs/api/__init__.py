@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from jobs.api import audit, pools, scheduler, schedules, stats, types, workers
+from jobs.api import audit, pools, scheduler, schedules, stats, types, workers, workflows
 from jobs.api.bulk import (
     BulkProgress,
     acancel_matching,
@@ -58,6 +58,7 @@ from jobs.core.job import EnqueueRequest, Job
 from jobs.core.pause import Pause
 from jobs.core.retry import Cancelled, Dead, Exponential, Fixed, Linear, Retry, Snooze
 from jobs.core.schedule import Cron, Interval
+from jobs.core.workflow import Workflow
 from jobs.engine import (
     JobFilter,
     LogPage,
@@ -110,6 +111,7 @@ __all__ = [
     "UniqueBy",
     "Worker",
     "WorkerNotFound",
+    "Workflow",
     "acancel",
     "acancel_many",
     "acancel_matching",
@@ -167,4 +169,5 @@ __all__ = [
     "types",
     "wait",
     "workers",
+    "workflows",
 ]

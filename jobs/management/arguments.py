@@ -211,9 +211,9 @@ def payload_from(options: dict[str, Any]) -> dict[str, Any] | None:
     if text is not None:
         return parse_payload(text, "--payload")
     if file is not None:
-        return parse_payload(_read(Path(file)), str(file))
+        return parse_payload(read_input(str(file), "payload"), str(file))
     if stdin:
-        return parse_payload(_limited(sys.stdin.buffer.read(MAX_INPUT_BYTES + 1), "standard input"), "standard input")
+        return parse_payload(read_input("-", "payload"), "standard input")
     return None
 
 
@@ -235,19 +235,22 @@ def parse_payload(text: str | bytes, source: str) -> dict[str, Any]:
     return value
 
 
-def _read(path: Path) -> bytes:
+def read_input(source: str, what: str) -> bytes:
+    """The content of a file, or of standard input for ``-``. ``what`` it is, for the words of refusals."""
     try:
-        with path.open("rb") as file:
-            return _limited(file.read(MAX_INPUT_BYTES + 1), str(path))
+        if source == "-":
+            return _limited(sys.stdin.buffer.read(MAX_INPUT_BYTES + 1), "standard input", what)
+        with Path(source).open("rb") as file:
+            return _limited(file.read(MAX_INPUT_BYTES + 1), source, what)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it
         reason = getattr(error, "strerror", None) or error
-        raise usage(f"The payload file {str(path)!r} cannot be read: {reason}.", fix="Check the path.") from error
+        raise usage(f"The {what} file {source!r} cannot be read: {reason}.", fix="Check the path.") from error
 
 
-def _limited(content: bytes, source: str) -> bytes:
+def _limited(content: bytes, source: str, what: str) -> bytes:
     if len(content) > MAX_INPUT_BYTES:
         raise PayloadTooLarge(
-            f"The payload from {source} is larger than {MAX_INPUT_BYTES:,} bytes.",
+            f"The {what} from {source} is larger than {MAX_INPUT_BYTES:,} bytes.",
             fix="Store the data elsewhere and pass its address.",
         )
     return content

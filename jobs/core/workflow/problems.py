@@ -33,4 +33,4 @@ def invalid(*problems: Problem) -> WorkflowInvalid:
         return WorkflowInvalid(problems[0].message, problems=problems, fix=problems[0].fix)
     told = "; ".join(problem.message for problem in problems[:_TOLD])
     more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
-    return WorkflowInvalid(f"{len(problems)} problems: {told}{more}", problems=problems, fix=problems[0].fix)
+    return WorkflowInvalid(f"{len(problems)} problems: {told}{more}", problems=problems)

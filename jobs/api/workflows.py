@@ -1,0 +1,45 @@
+"""Workflows: whether one can run, as it stands and with the job types that are registered here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jobs.api.asynchronous import twin
+from jobs.conf import get_settings
+from jobs.core import workflow
+from jobs.core.workflow import Definition, Node, Problem, Workflow
+from jobs.exceptions import PayloadInvalid, UnknownJobType
+from jobs.registry import registry
+
+
+def validate(
+    document: Workflow | Definition | Mapping[str, Any] | str | bytes, *, allow_unknown: bool = False
+) -> Definition:
+    """The definition that a workflow of Python or its JSON describes, once it is sure that it can run.
+
+    Its nodes must hold together, their types be registered here (``allow_unknown``: for a process without the code of
+    the handlers) and their payloads fit them as far as they are known before a run. Raises WorkflowInvalid, whose
+    ``problems`` are all that is wrong of a kind, each with the keys of its nodes. Needs no server.
+    """
+    if isinstance(document, Workflow | Definition):
+        document = document.as_dict()
+    definition = workflow.read(document, most_nodes=get_settings().workflow_nodes)
+    workflow.refuse(problem for node in definition.nodes for problem in _type_problems(node, allow_unknown))
+    return definition
+
+
+avalidate = twin(validate)
+
+
+def _type_problems(node: Node, allow_unknown: bool) -> Iterator[Problem]:
+    try:
+        job_type = registry.get(node.type)
+    except UnknownJobType as error:
+        if not allow_unknown:
+            yield Problem((node.key,), f"Node {node.key!r}: {error}", error.fix)
+        return
+    try:
+        job_type.check(*workflow.known_and_unknown(node.payload))
+    except PayloadInvalid as error:
+        yield Problem((node.key,), f"Node {node.key!r}: {error}", error.fix)
