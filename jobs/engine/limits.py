@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from time import monotonic
 from typing import Any, Literal, NamedTuple
 
@@ -116,14 +117,11 @@ class Limits:
         """
         leave = Leave([], [], [])
         for batch in batches(jobs):
-            items = [value for lease in over for value in lease]
-            for job in batch:
-                items += (job.id, *keys_of(job))
-            now, next_turn, waiting, count, *answers = self._run(
+            groups = _runs(batch) if len(batch) > most - len(leave.go) else _groups(batch)
+            now, next_turn, waiting, count, *rest = self._run(
                 "limit_take",
                 limits,
-                items,
-                token=token,
+                [*map(_field, over), *_items(groups, token)],
                 route=str(route),
                 most=most - len(leave.go),
                 again="1" if again else "",
@@ -131,16 +129,19 @@ class Limits:
                 when_resent={"again": "1"},
             )
             if waiting or limits.type in self._waited_for:
-                self._follow(limits, [now, next_turn, waiting, *answers[: 2 * count]])
+                self._follow(limits, [now, next_turn, waiting, *rest[: 2 * count]])
             over = ()
-            for job, answer in zip(batch, answers[2 * count :], strict=True):
-                match answer:
-                    case b"go":
-                        leave.go.append(job)
-                    case b"enough":
-                        leave.rest.append(job)
-                    case _:
-                        leave.held.append((job, "concurrency" if answer == b"concurrency" else "rate"))
+            answers = dict(
+                zip((job.id for _, of_keys in groups for job in of_keys), rest[2 * count].decode(), strict=True)
+            )
+            for job in batch:
+                letter = answers[job.id]
+                if letter == "g":
+                    leave.go.append(job)
+                elif letter == "e":
+                    leave.rest.append(job)
+                else:
+                    leave.held.append((job, "concurrency" if letter == "c" else "rate"))
         return leave
 
     def hold_back(self, limits: TypeLimits, route: Route, held: Iterable[tuple[LeasedJob, Kind]]) -> None:
@@ -164,7 +165,7 @@ class Limits:
     def give(self, limits: TypeLimits, leases: Iterable[Lease]) -> None:
         """These leases are over: their places go to the next in line."""
         for batch in batches(leases):
-            self._follow(limits, self._run("limit_give", limits, [value for lease in batch for value in lease]))
+            self._follow(limits, self._run("limit_give", limits, [*map(_field, batch)]))
 
     def turn(self, limits: TypeLimits) -> None:
         """Does what is due without anybody's doing: starts that a rate allows by now, calls that nobody answered."""
@@ -195,7 +196,7 @@ class Limits:
             gone = self._admit(zip(called[::2], called[1::2], strict=True))
             if not gone:
                 return
-            reply = self._run("limit_give", limits, [value for job_id in gone for value in (job_id, "")])
+            reply = self._run("limit_give", limits, [job_id + b"\n" for job_id in gone])
 
     def _admit(self, calls: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
         """The ids that were not set aside."""
@@ -256,7 +257,7 @@ class Limits:
         for field, holding in self._holders(limits.type):
             job_id, _, token = field.rpartition("\n")
             if token:
-                by_route[holding.partition("\n")[0]].append((job_id, token))
+                by_route[holding.partition("\n")[0].rstrip()].append((job_id, token))
         over: set[Lease] = set()
         for text, leases in by_route.items():
             route = codec.parse_route(text)
@@ -411,6 +412,36 @@ class Limits:
     def _now_ms(self) -> int:
         now = self._clock.now_ms()
         return self._store.time_ms() if now is None else now
+
+
+def _field(lease: Lease) -> str:
+    """What a lease is called in the slot of its type's limits."""
+    return f"{lease[0]}\n{lease[1]}"
+
+
+_Groups = Sequence[tuple[tuple[str, str], list[LeasedJob]]]
+
+
+def _groups(jobs: Sequence[LeasedJob]) -> _Groups:
+    """The jobs by their two keys: the fewest groups, for when all of them may be let through."""
+    groups: dict[tuple[str, str], list[LeasedJob]] = {}
+    for job in jobs:
+        groups.setdefault(keys_of(job), []).append(job)
+    return list(groups.items())
+
+
+def _runs(jobs: Sequence[LeasedJob]) -> _Groups:
+    """The same in the order of the jobs, for when only the first of them are wanted."""
+    return [(keys, list(run)) for keys, run in groupby(jobs, key=keys_of)]
+
+
+def _items(groups: _Groups, token: str) -> list[Any]:
+    """As ``limit_take.lua`` takes them."""
+    items: list[Any] = []
+    for keys, jobs in groups:
+        items += (*keys, len(jobs))
+        items += [f"{job.id}\n{token}" for job in jobs]
+    return items
 
 
 def _is_held(raw_record: bytes | None, token: str) -> bool:

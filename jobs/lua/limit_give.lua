@@ -17,7 +17,7 @@ local given_now = ARGV[1] -- ms, '' = the server's clock
 local concurrency = tonumber(ARGV[2]) -- places per key, '' = no limit
 local starts = tonumber(ARGV[3]) -- starts per rate key and period, '' = no limit
 local period = tonumber(ARGV[4]) -- ms
-local items = 5 -- ARGV[5..]: id, token ('' = a call that nobody will answer)
+local items = 5 -- ARGV[5..]: "<id>\n<token>"; without a token: a call that nobody will answer
 
 local CALLS = 500 -- most jobs called at once
 
@@ -26,11 +26,11 @@ local keys = { holders = holders, counts = counts, called = called, windows = wi
 local state = limit_state(keys, now, concurrency, starts, period)
 
 local fields, ids = {}, {}
-for i = 1, (#ARGV - items + 1) / 2 do
-  local id, token = ARGV[items + 2 * i - 2], ARGV[items + 2 * i - 1]
-  fields[i] = id .. '\n' .. token
-  if token == '' then
-    ids[#ids + 1] = id
+for i = 1, #ARGV - items + 1 do
+  local field = ARGV[items + i - 1]
+  fields[i] = field
+  if string.byte(field, -1) == 10 then -- nothing behind the line break
+    ids[#ids + 1] = string.sub(field, 1, -2)
   end
 end
 

@@ -1,7 +1,7 @@
 -- Asks leave to start leased jobs of one type: a place among those that run at once under their key, and a start in the
 -- window of their rate key. Before that, gives the places of leases back that are over.
 -- Reply: now, when there will be something to do without anybody asking or '', how many jobs wait, how many were called and
--- id and route of each, then for each job "go" | "concurrency" | "rate" (which limit holds it back) | "enough"
+-- id and route of each; then for all jobs in their order one letter: g(o), c(oncurrency) or r(ate) holds it back, e(nough)
 -- #include server_now
 -- #include limit_state
 -- #include call_next
@@ -16,124 +16,127 @@ local waiters = KEYS[6] -- hash: job id -> packed route, key, rate key, order, l
 local due = KEYS[7] -- zset: rate key with waiting jobs -> its next start
 local line_of = KEYS[8] -- prefix: one zset of waiting jobs per key, "c<key>" and "r<rate key>"
 local given_now = ARGV[1] -- ms, '' = the server's clock
-local token = ARGV[2] -- of the lease
-local route = ARGV[3] -- the partition where the jobs live
-local concurrency = tonumber(ARGV[4]) -- places per key, '' = no limit
-local starts = tonumber(ARGV[5]) -- starts per rate key and period, '' = no limit
-local period = tonumber(ARGV[6]) -- ms
-local most = tonumber(ARGV[7]) -- most jobs that are to start
-local again = ARGV[8] -- '1': this may have been asked before, and what was given then counts
-local over = tonumber(ARGV[9]) -- how many leases are over
-local items = 10 -- ARGV[10..]: id and token of each of those, then id, key, rate key of each job
+local route = ARGV[2] -- the partition where the jobs live
+local concurrency = tonumber(ARGV[3]) -- places per key, '' = no limit
+local starts = tonumber(ARGV[4]) -- starts per rate key and period, '' = no limit
+local period = tonumber(ARGV[5]) -- ms
+local most = tonumber(ARGV[6]) -- most jobs that are to start
+local again = ARGV[7] -- '1': this may have been asked before, and what was given then counts
+local over = tonumber(ARGV[8]) -- how many leases are over
+local items = 9 -- ARGV[9..]: "<id>\n<token>" of each of those; then for each pair of keys: key, rate key, number of jobs and
+-- their "<id>\n<token>"
 
 local CALLS = 500 -- most jobs called at once
 
 local now = server_now(clock, given_now)
 local keys = { holders = holders, counts = counts, called = called, windows = windows, waiters = waiters, due = due, line_of = line_of }
 local state = limit_state(keys, now, concurrency, starts, period)
-local first = items + 2 * over
-local total = (#ARGV - first + 1) / 3
 
 local ended = {}
 for i = 1, over do
-  ended[i] = ARGV[items + 2 * i - 2] .. '\n' .. ARGV[items + 2 * i - 1]
+  ended[i] = ARGV[items + i - 1]
 end
-local ids, places, rates = {}, {}, {}
-local seen_place, seen_rate = {}, {}
-for i = 1, total do
-  local at = first + 3 * i - 3
-  local place_key, rate_key = ARGV[at + 1], ARGV[at + 2]
-  ids[i] = ARGV[at]
-  if concurrency and not seen_place[place_key] then
-    seen_place[place_key] = true
-    places[#places + 1] = place_key
-  end
-  if starts and not seen_rate[rate_key] then
-    seen_rate[rate_key] = true
-    rates[#rates + 1] = rate_key
-  end
+local groups, places, rates = {}, {}, {}
+local at = items + over
+while at < #ARGV do
+  local group = { key = ARGV[at], rate_key = ARGV[at + 1], count = tonumber(ARGV[at + 2]), first = at + 3 }
+  groups[#groups + 1] = group
+  places[#places + 1] = group.key
+  rates[#rates + 1] = group.rate_key
+  at = group.first + group.count
 end
 state.preload(places, rates)
 
 local calls = {}
 local waiting = redis.call('HLEN', waiters)
-local some_wait = waiting > 0
 for _, key in ipairs(give_places(ended, state)) do
-  if some_wait then
+  if waiting > 0 then
     call_next('c', key, CALLS - #calls / 2, state, calls)
   end
 end
+local is_simple = again == '' and redis.call('ZCARD', called) == 0 -- nobody has leave before it asks
 
-local held = {}
-if again == '1' and concurrency then
-  for i, id in ipairs(ids) do
-    held[i] = redis.call('HEXISTS', holders, id .. '\n' .. token) == 1
-  end
-end
-local was_called = redis.call('ZCARD', called) > 0 and redis.call('ZMSCORE', called, unpack(ids)) or {}
-
--- Whoever waits goes first: a newcomer finds the line taken.
-local lines = {}
-local function others_wait(line)
-  if some_wait and lines[line] == nil then
-    lines[line] = redis.call('EXISTS', line_of .. line) == 1
-  end
-  return lines[line]
-end
-
-local reply = { now, '', waiting, #calls / 2, unpack(calls) }
-local answers = #reply
-local taken, answered = {}, {}
+local taken, letters = {}, {}
 local going = 0
-for i = 1, total do
-  local at = first + 3 * i - 3
-  local place_key, rate_key = ARGV[at + 1], ARGV[at + 2]
-  local answer = 'go'
-  if not held[i] then
-    -- Also of those beyond what is wanted: who has to wait shall not stand in the way of others.
-    if was_called[i] then
-      if going >= most then
-        answer = 'enough'
-      else
-        answered[#answered + 1] = ids[i]
-      end
-    elseif concurrency and (others_wait('c' .. place_key) or not state.has_place(place_key)) then
-      answer = 'concurrency'
-    elseif starts and (others_wait('r' .. rate_key) or not state.has_start(rate_key)) then
-      answer = 'rate'
-    elseif going >= most then
-      answer = 'enough'
-    else
-      if concurrency then
-        state.change_places(place_key, 1)
-      end
-      if starts then
-        state.add_start(rate_key)
-      end
+
+-- Takes a place for each of these, from `first` on.
+local function hold(group, first, count)
+  if concurrency and count > 0 then
+    local holding = holding_of(route, group.key)
+    for position = first, first + count - 1 do
+      taken[#taken + 1] = ARGV[position]
+      taken[#taken + 1] = holding
     end
-    if concurrency and answer == 'go' then
-      taken[#taken + 1] = ids[i] .. '\n' .. token
-      taken[#taken + 1] = route .. '\n' .. place_key
-    end
+    state.change_places(group.key, count)
   end
-  if answer == 'go' then
-    going = going + 1
+  if starts and count > 0 then
+    state.add_starts(group.rate_key, count)
   end
-  reply[answers + i] = answer
+  going = going + count
 end
 
+-- How many of the next `count` jobs of a group may start, and the letter of those behind them. Whoever waits goes first: a
+-- newcomer finds the line taken. Those who have to wait are told so though no more are wanted: they shall stand in nobody's way.
+local function leave_for(group, count)
+  local free, letter = count, 'e'
+  if concurrency then
+    local has_line = waiting > 0 and redis.call('EXISTS', line_of .. 'c' .. group.key) == 1
+    free, letter = has_line and 0 or math.max(0, concurrency - state.places_taken(group.key)), 'c'
+  end
+  if starts and free > 0 then
+    local has_line = waiting > 0 and redis.call('EXISTS', line_of .. 'r' .. group.rate_key) == 1
+    local left = has_line and 0 or state.starts_left(group.rate_key)
+    if left < free then
+      free, letter = left, 'r'
+    end
+  end
+  return math.min(free, count), letter
+end
+
+local function decide(group, first, count)
+  local free, letter = leave_for(group, count)
+  local go = math.min(free, most - going)
+  hold(group, first, go)
+  letters[#letters + 1] = string.rep('g', go) .. string.rep('e', free - go) .. string.rep(letter, count - free)
+end
+
+-- One by one, where some may have leave already: since they were called, or since this was asked before.
+local function decide_singly(group)
+  for position = group.first, group.first + group.count - 1 do
+    local field = ARGV[position]
+    local id = string.match(field, '^(.*)\n') or field
+    if again == '1' and redis.call('HEXISTS', holders, field) == 1 then
+      going = going + 1
+      letters[#letters + 1] = 'g'
+    elseif not redis.call('ZSCORE', called, id) then
+      decide(group, position, 1)
+    elseif going >= most then
+      letters[#letters + 1] = 'e'
+    else
+      redis.call('ZREM', called, id)
+      if concurrency then
+        redis.call('HDEL', holders, id .. '\n')
+        taken[#taken + 1] = field
+        taken[#taken + 1] = holding_of(route, group.key)
+      end
+      going = going + 1
+      letters[#letters + 1] = 'g'
+    end
+  end
+end
+
+for _, group in ipairs(groups) do
+  if is_simple then
+    decide(group, group.first, group.count)
+  else
+    decide_singly(group)
+  end
+end
 if taken[1] then
   redis.call('HSET', holders, unpack(taken))
 end
-if answered[1] then
-  redis.call('ZREM', called, unpack(answered))
-  for i, id in ipairs(answered) do
-    answered[i] = id .. '\n'
-  end
-  redis.call('HDEL', holders, unpack(answered))
-end
 state.settle()
-if some_wait then
-  reply[2] = next_turn(called, due)
-end
+
+local reply = { now, waiting > 0 and next_turn(called, due) or '', waiting, #calls / 2, unpack(calls) }
+reply[#reply + 1] = table.concat(letters)
 return reply

@@ -27,14 +27,25 @@ class Slot:
         reply = self.store.run(name, self.keys, items, **named)
         return [value.decode() if isinstance(value, bytes) else value for value in reply]
 
-    def take(self, *items: str, most: int = 9, token: str = "token", now: int = NOW) -> list[str]:
-        return self.run("limit_take", *items, most=most, token=token, route="p.1.0", given_now=now, again="", over=0)[
-            4:
+    def take(self, *items: str, most: int = 9, token: str = "token", now: int = NOW, again: str = "") -> str:
+        """A letter for each id, key and rate key."""
+        groups = [
+            value
+            for job_id, key, rate_key in zip(*[iter(items)] * 3, strict=True)
+            for value in (key, rate_key, 1, f"{job_id}\n{token}")
         ]
+        reply = self.run("limit_take", *groups, most=most, route="p.1.0", given_now=now, again=again, over=0)
+        return str(reply[-1])
 
     def wait(self, *ids: str, line: str = "c") -> list[Any]:
         items = [value for id in ids for value in (id, "k", "r", NOW, f"{1:016}", line)]
-        return self.run("limit_wait", *items, route="p.1.0")
+        reply: list[Any] = self.run("limit_wait", *items, route="p.1.0")
+        return reply
+
+    def holders(self) -> dict[bytes, list[bytes]]:
+        """Who has a place → route and key."""
+        found = self.store.client.hgetall(self.keys.holders)
+        return {field: [part.rstrip() for part in holding.split(b"\n")] for field, holding in found.items()}
 
 
 @pytest.fixture
@@ -45,18 +56,18 @@ def slot(store: Store) -> Slot:
 def test_a_place_and_a_start_are_taken_together_or_not_at_all(slot: Slot) -> None:
     answers = slot.take("a", "k1", "r", "b", "k1", "r", "c", "k2", "r", "d", "k3", "r")
 
-    assert answers == ["go", "concurrency", "go", "rate"]
+    assert answers == "gcgr"
     client = slot.store.client
     assert client.hgetall(slot.keys.counts) == {b"k1": b"1", b"k2": b"1"}
-    assert client.hgetall(slot.keys.holders) == {b"a\ntoken": b"p.1.0\nk1", b"c\ntoken": b"p.1.0\nk2"}
+    assert slot.holders() == {b"a\ntoken": [b"p.1.0", b"k1"], b"c\ntoken": [b"p.1.0", b"k2"]}
 
 
 def test_a_place_given_back_twice_is_given_back_once(slot: Slot) -> None:
     slot.take("a", "k", "r")
-    slot.run("limit_give", "a", "token")
+    slot.run("limit_give", "a\ntoken")
     slot.take("b", "k", "r", token="other")
 
-    slot.run("limit_give", "a", "token")
+    slot.run("limit_give", "a\ntoken")
 
     assert slot.store.client.hgetall(slot.keys.counts) == {b"k": b"1"}
 
@@ -65,7 +76,7 @@ def test_the_same_lease_given_back_twice_in_one_call_is_given_back_once(slot: Sl
     slot.take("a", "k", "r", "b", "k2", "r")
     slot.store.client.hset(slot.keys.counts, "k", 2)
 
-    slot.run("limit_give", "a", "token", "a", "token")
+    slot.run("limit_give", "a\ntoken", "a\ntoken")
 
     assert slot.store.client.hget(slot.keys.counts, "k") == b"1"
 
@@ -75,29 +86,27 @@ def test_places_can_be_given_back_with_the_next_request(slot: Slot) -> None:
     slot.wait("b")
 
     _, _, waiting, count, *rest = slot.run(
-        "limit_take", "a", "token", "c", "k", "r", most=9, token="new", route="p.1.0", again="", over=1
+        "limit_take", "a\ntoken", "k", "r", 1, "c\nnew", most=9, route="p.1.0", again="", over=1
     )
 
-    assert (waiting, count, rest) == (1, 1, ["b", "p.1.0", "concurrency"])
+    assert (waiting, count, rest) == (1, 1, ["b", "p.1.0", "c"])
 
 
 def test_a_call_that_is_made_again_finds_what_it_was_given(slot: Slot) -> None:
     slot.take("a", "k", "r")
 
-    again = slot.run("limit_take", "a", "k", "r", most=9, token="token", route="p.1.0", again="1", over=0)
-
-    assert again[4:] == ["go"]
+    assert slot.take("a", "k", "r", again="1") == "g"
     assert slot.store.client.hgetall(slot.keys.counts) == {b"k": b"1"}
 
 
 def test_a_called_job_has_its_place_before_it_asks(slot: Slot) -> None:
     slot.take("a", "k", "r")
     slot.wait("b")
-    assert slot.run("limit_give", "a", "token")[3:] == ["b", "p.1.0"]
+    assert slot.run("limit_give", "a\ntoken")[3:] == ["b", "p.1.0"]
 
-    assert slot.take("c", "k", "r", token="new") == ["concurrency"]
-    assert slot.take("b", "k", "r", token="new") == ["go"]
-    assert slot.store.client.hgetall(slot.keys.holders) == {b"b\nnew": b"p.1.0\nk"}
+    assert slot.take("c", "k", "r", token="new") == "c"
+    assert slot.take("b", "k", "r", token="new") == "g"
+    assert slot.holders() == {b"b\nnew": [b"p.1.0", b"k"]}
 
 
 def test_who_may_start_by_the_time_it_stands_in_line_is_called_at_once(slot: Slot) -> None:
@@ -130,12 +139,12 @@ def test_a_line_whose_members_nobody_knows_is_emptied(slot: Slot) -> None:
     slot.wait("b", "c")
     slot.store.client.hset(slot.keys.waiters, "b", b"\xff\x00")
 
-    assert slot.run("limit_give", "a", "token")[3:] == ["c", "p.1.0"]
+    assert slot.run("limit_give", "a\ntoken")[3:] == ["c", "p.1.0"]
 
 
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-    "limit_take": (("b", "k", "r"), {"token": "n", "route": "p.1.0", "most": 9, "again": "", "over": 0}),
-    "limit_give": (("a", "token"), {}),
+    "limit_take": (("k", "r", 1, "b\nn"), {"route": "p.1.0", "most": 9, "again": "", "over": 0}),
+    "limit_give": (("a\ntoken",), {}),
     "limit_wait": (("b", "k", "r", NOW, f"{1:016}", "c"), {"route": "p.1.0"}),
     "limit_turn": ((), {}),
     "limit_tidy": ((), {"cursor": "0", "count": 9}),

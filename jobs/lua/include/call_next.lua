@@ -37,10 +37,10 @@ local function call_next(kind, key, most, state, calls)
         redis.call('HDEL', keys.waiters, id)
         redis.call('ZADD', keys.called, state.now + CALL_MS, id)
         if state.concurrency then
-          redis.call('HSET', keys.holders, id .. '\n', route .. '\n' .. place_key)
+          redis.call('HSET', keys.holders, id .. '\n', holding_of(route, place_key))
           state.change_places(place_key, 1)
         end
-        state.add_start(rate_key)
+        state.add_starts(rate_key, 1)
         count = count + 1
         calls[#calls + 1] = id
         calls[#calls + 1] = route

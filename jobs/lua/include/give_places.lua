@@ -4,21 +4,27 @@ local function give_places(fields, state)
   if not fields[1] then
     return {}
   end
-  local given, freed, is_given, is_freed = {}, {}, {}, {}
+  local given, freed, is_given, key_in, number = {}, {}, {}, {}, {}
   for i, holding in ipairs(redis.call('HMGET', state.keys.holders, unpack(fields))) do
-    if holding and not is_given[fields[i]] then
-      local key = string.match(holding, '\n(.*)$') or ''
-      is_given[fields[i]] = true
-      given[#given + 1] = fields[i]
-      state.change_places(key, -1)
-      if not is_freed[key] then
-        is_freed[key] = true
+    local field = fields[i]
+    if holding and not is_given[field] then
+      is_given[field] = true
+      given[#given + 1] = field
+      if not key_in[holding] then
+        key_in[holding] = string.match(holding, '\n(.*)$') or ''
+      end
+      local key = key_in[holding]
+      if not number[key] then
         freed[#freed + 1] = key
       end
+      number[key] = (number[key] or 0) + 1
     end
   end
   if given[1] then
     redis.call('HDEL', state.keys.holders, unpack(given))
+  end
+  for key, count in pairs(number) do
+    state.change_places(key, -count)
   end
   return freed
 end

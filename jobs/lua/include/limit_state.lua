@@ -2,12 +2,20 @@
 -- A start counts in its part of the period until all of that part is past, so that no window of the period holds too many.
 -- keys: holders, counts, called, windows, waiters, due, line_of. concurrency and starts: nil where the type has no such limit.
 local PARTS = 64
+local ENTRY = 10 -- bytes of a part in a window: its number and how many started in it
+
+-- Who has a place, and where. So long that the hash of holders is a table from the start: in its compact form each look-up
+-- would walk through all of them.
+local function holding_of(route, key)
+  return string.format('%-66s\n%s', route, key)
+end
 
 local function limit_state(keys, now, concurrency, starts, period)
   local state = { keys = keys, now = now, concurrency = concurrency, starts = starts }
   local part = period and math.max(1, math.floor(period / PARTS))
-  local taken, windows = {}, {}
-  local taken_changed, windows_changed = {}, {}
+  local number_now = part and math.floor(now / part)
+  local taken, taken_changed = {}, {}
+  local windows, totals, changed = {}, {}, {}
 
   -- Reads the facts of many keys at once; keys that are asked for later are read one by one.
   function state.preload(places, rates)
@@ -23,21 +31,23 @@ local function limit_state(keys, now, concurrency, starts, period)
     end
   end
 
-  local function window(key)
-    local found = windows[key]
-    if type(found) ~= 'table' then
-      local packed = found or redis.call('HGET', keys.windows, key) or ''
-      found = { total = 0 }
-      for at = 1, #packed - 9, 10 do
-        local number, count = struct.unpack('>I6I4', packed, at)
-        if (number + 1) * part + period > now then
-          found[#found + 1] = { number, count }
-          found.total = found.total + count
-        end
-      end
-      windows[key] = found
+  -- How many starts of the key count now. What is past is cut off its window.
+  local function total_of(key)
+    if totals[key] then
+      return totals[key]
     end
-    return found
+    local packed = windows[key] or redis.call('HGET', keys.windows, key) or ''
+    local total, first = 0, 1
+    for at = 1, #packed - ENTRY + 1, ENTRY do
+      local number, count = struct.unpack('>I6I4', packed, at)
+      if (number + 1) * part + period > now then
+        total = total + count
+      else
+        first = at + ENTRY
+      end
+    end
+    windows[key], totals[key] = first > 1 and string.sub(packed, first) or packed, total
+    return total
   end
 
   function state.places_taken(key)
@@ -51,18 +61,23 @@ local function limit_state(keys, now, concurrency, starts, period)
     return not concurrency or state.places_taken(key) < concurrency
   end
 
+  function state.starts_left(key)
+    return math.max(0, starts - total_of(key))
+  end
+
   function state.has_start(key)
-    return not starts or window(key).total < starts
+    return not starts or total_of(key) < starts
   end
 
   -- When the key may start one more job, ms.
   function state.next_start(key)
-    local found = window(key)
-    local surplus = found.total - starts
-    for _, entry in ipairs(found) do
-      surplus = surplus - entry[2]
+    local surplus = total_of(key) - starts
+    local packed = windows[key]
+    for at = 1, #packed - ENTRY + 1, ENTRY do
+      local number, count = struct.unpack('>I6I4', packed, at)
+      surplus = surplus - count
       if surplus < 0 then
-        return (entry[1] + 1) * part + period
+        return (number + 1) * part + period
       end
     end
     return now
@@ -73,18 +88,20 @@ local function limit_state(keys, now, concurrency, starts, period)
     taken_changed[key] = true
   end
 
-  function state.add_start(key)
-    if starts then
-      local found, number = window(key), math.floor(now / part)
-      local last = found[#found]
-      if last and last[1] >= number then
-        last[2] = last[2] + 1
-      else
-        found[#found + 1] = { number, 1 }
-      end
-      found.total = found.total + 1
-      windows_changed[key] = true
+  function state.add_starts(key, count)
+    if not starts then
+      return
     end
+    totals[key] = total_of(key) + count
+    local packed, number = windows[key], number_now
+    if #packed >= ENTRY then
+      local last, before = struct.unpack('>I6I4', packed, #packed - ENTRY + 1)
+      if last >= number then
+        packed, number, count = string.sub(packed, 1, -ENTRY - 1), last, count + before
+      end
+    end
+    windows[key] = packed .. struct.pack('>I6I4', number, count)
+    changed[key] = true
   end
 
   function state.settle()
@@ -103,17 +120,13 @@ local function limit_state(keys, now, concurrency, starts, period)
     if free[1] then
       redis.call('HDEL', keys.counts, unpack(free))
     end
-    local packed = {}
-    for key in pairs(windows_changed) do
-      local parts = {}
-      for i, entry in ipairs(windows[key]) do
-        parts[i] = struct.pack('>I6I4', entry[1], entry[2])
-      end
-      packed[#packed + 1] = key
-      packed[#packed + 1] = table.concat(parts)
+    local written = {}
+    for key in pairs(changed) do
+      written[#written + 1] = key
+      written[#written + 1] = windows[key]
     end
-    if packed[1] then
-      redis.call('HSET', keys.windows, unpack(packed))
+    if written[1] then
+      redis.call('HSET', keys.windows, unpack(written))
     end
   end
 
