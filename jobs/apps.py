@@ -16,9 +16,10 @@ class JobsConfig(AppConfig):
         from jobs import api, checks  # noqa: F401 - importing the checks registers them; the api serves ``from jobs import``
         from jobs.conf import get_settings, problems
         from jobs.registry import autodiscover
-        from jobs.services import reconciler
+        from jobs.services import definitions, reconciler
 
         reconciler.connect(self)
+        definitions.connect(self)
         # Settings that cannot be read are the business of the system check, which names what to write instead.
         if not problems(getattr(settings, "SCHEDULER", {})):
             autodiscover(get_settings().autodiscover)

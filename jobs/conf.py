@@ -49,6 +49,10 @@ class Settings:
     """Attempts that one job remembers: the newest ones."""
     retention_seconds: float = 7 * 86_400.0
     """How long succeeded, cancelled and skipped jobs are kept."""
+    firings_kept: int = 100
+    """Firings that the history of one schedule remembers: the newest ones."""
+    firings_seconds: float = 30 * 86_400.0
+    """How long they are remembered at most."""
     middleware: list[str] = field(default_factory=list)
     """Dotted paths of what wraps each attempt, outermost first."""
     enqueue_middleware: list[str] = field(default_factory=list)
@@ -139,6 +143,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "error_limit": (64, MEGABYTE),
     "attempts_kept": (1, 250),  # their number is stored in one byte
     "retention_seconds": (0, 3_650 * DAY),
+    "firings_kept": (1, 10_000),
+    "firings_seconds": (60, 3_650 * DAY),
     "long_queue_seconds": (0, DAY),
     "workflow_nodes": (1, 1_000_000),
     "log_lines": (0, 100_000),

@@ -25,6 +25,7 @@ from jobs.core.job import JobSpec, LeasedJob, Route
 from jobs.core.limits import TypeLimits, parse_rate
 from jobs.core.payload import CONTEXT_ARGUMENT, PayloadCodec, dumps_in_order, takes_context
 from jobs.core.retry import DEFAULT_BACKOFF, Backoff
+from jobs.core.schedule import Rule
 from jobs.core.wording import did_you_mean, shown
 from jobs.exceptions import OptionInvalid, UnknownJobType
 
@@ -49,6 +50,7 @@ class JobOptions(TypedDict, total=False):
     durability: str
     result_ttl: float | timedelta | None  # seconds; None = as long as the job is kept
     redact: Sequence[str]  # arguments that people are not shown
+    schedule: Rule | None  # Cron("30 2 * * *", timezone="Europe/Paris") or Interval(300): a schedule of its name
 
 
 class UniqueBy:
@@ -111,6 +113,7 @@ class JobType(Generic[P, R]):
         durability: str = "memory",
         result_ttl: float | timedelta | None = None,
         redact: Sequence[str] = (),
+        schedule: Rule | None = None,
     ) -> None:
         _check_function(function)
         # First, since it copies the function's own attributes over: those below win.
@@ -136,6 +139,7 @@ class JobType(Generic[P, R]):
         self.result_ttl = None if result_ttl is None else seconds(result_ttl, name="result_ttl")
         self.redact = tuple(options.check_text("an argument in redact", argument) for argument in _listed(redact))
         self.unique = _check_unique(unique)
+        self.schedule = _check_schedule(schedule)
         # An annotation may name what the module defines further down: then the signature is read at first use.
         with suppress(NameError):
             self._check_arguments(self.codec)
@@ -201,6 +205,12 @@ class JobType(Generic[P, R]):
                         f"{option}: {self.name} has no argument {shown(argument)}",
                         fix=did_you_mean(argument, codec.arguments, none="It takes no arguments."),
                     )
+
+        if self.schedule is not None and codec.required:
+            raise OptionInvalid(
+                f"schedule: {self.name} needs arguments ({', '.join(codec.required)}), which nobody gives",
+                fix="Give them defaults, or make a schedule with a payload in the admin.",
+            )
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if (
@@ -352,6 +362,15 @@ def _check_unique(value: Any) -> UniqueBy | None:
     if value is True:
         return UniqueBy()
     return UniqueBy(*_listed(value))
+
+
+def _check_schedule(value: Any) -> Rule | None:
+    if value is None or isinstance(value, Rule):
+        return value
+    raise OptionInvalid(
+        f"schedule: expected Cron or Interval, got {shown(value)}",
+        fix='Write schedule=Cron("30 2 * * *", timezone="Europe/Paris") or schedule=Interval(300).',
+    )
 
 
 def _listed(value: Any) -> tuple[Any, ...]:

@@ -3,9 +3,10 @@
 ``from jobs import …`` gives the same names without importing any of it before it is needed.
 """
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from jobs.api import audit, pools, scheduler, schedules, stats, types, workers, workflows
+from jobs.api import audit, pools, scheduler, stats, types, workers, workflows
 from jobs.api.bulk import (
     BulkProgress,
     acancel_matching,
@@ -74,6 +75,16 @@ from jobs.engine import (
 )
 from jobs.registry import JobType as RegisteredType
 from jobs.registry import UniqueBy, registry
+
+if TYPE_CHECKING:
+    from jobs.api import schedules
+
+
+def __getattr__(name: str) -> Any:
+    # Schedules are rows, and models can be imported only when Django is set up; the rest works before.
+    if name == "schedules":
+        return import_module("jobs.api.schedules")
+    raise AttributeError(f"module 'jobs.api' has no attribute {name!r}")
 
 
 def job_types() -> dict[str, RegisteredType[..., Any]]:

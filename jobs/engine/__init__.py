@@ -28,6 +28,7 @@ from jobs.engine.news import News
 from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Autoscale, Pool, PoolNotFound, Pools, PoolSettings
 from jobs.engine.scaling import Scaling, Scalings
+from jobs.engine.schedules import Schedules
 from jobs.engine.series import Series
 from jobs.engine.stats import Snapshot, Stats
 from jobs.engine.types import TypeOverrides, Types
@@ -99,6 +100,7 @@ class Engine:
         self.pools = Pools(
             store, settings, clock, self.topology, self.workers, self.pauses, self.series, self.caps, self.pending
         )
+        self.schedules = Schedules(store, settings, clock, self.jobs.pending_limit)
         self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
         self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.limits)
         self.scalings = Scalings(store, clock)

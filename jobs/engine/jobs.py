@@ -289,7 +289,7 @@ class Jobs:
         items: list[str | bytes] = []
         for pair in zip(ids, bodies, strict=True):
             items += pair
-        limit = self._pending_limit(spec)
+        limit = self.pending_limit(spec)
         try:
             now, due, *refused = self._store.run(
                 "job_enqueue",
@@ -309,7 +309,7 @@ class Jobs:
             raise _pool_full(spec, full, self._pending.of(spec.pool)) from None
         return int(now), int(due), refused
 
-    def _pending_limit(self, spec: JobSpec) -> int | None:
+    def pending_limit(self, spec: JobSpec) -> int | None:
         """How many jobs may wait in the partition of a new one; None where any number may. A workflow has decided for
         its children before: they are never refused."""
         limit = None if spec.workflow_run is not None else self._pending.of(spec.pool)

@@ -16,6 +16,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models, transaction
 from django.utils import timezone as clock
 
+from jobs.core.job import iso
 from jobs.core.schedule import Rule
 from jobs.core.schedule.definition import (
     FIELDS,
@@ -302,6 +303,21 @@ class Schedule(models.Model):
         self.version = row.version  # another may have saved since this one was read
         return row.snapshot()
 
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON of a schedule: its definition, then what is known of the row."""
+        paused = {"by": self.paused_by, "at": iso(self.paused_at), "reason": self.paused_reason}
+        return {
+            **{name: _as_json(getattr(self, name)) for name in FIELDS},
+            "owner": str(self.owner),
+            "paused": paused if self.is_paused else None,
+            "version": self.version,
+            "created_at": iso(self.created_at),
+            "changed_at": iso(self.changed_at),
+            "changed_by": self.changed_by,
+            "firings": self.firings,
+            "error": self.error,
+        }
+
     def snapshot(self) -> dict[str, Any]:
         """The definition and the pause as JSON, for the history."""
         shown = {name: _as_json(getattr(self, name)) for name in FIELDS}
@@ -359,4 +375,4 @@ def _action(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> str:
 
 
 def _as_json(value: Any) -> Any:
-    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
+    return iso(value) if isinstance(value, datetime) else str(value) if isinstance(value, str) else value

@@ -13,6 +13,7 @@ import struct
 import time
 from datetime import datetime
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
@@ -66,6 +67,12 @@ def new_ids(route: Route, count: int) -> list[str]:
         ids += [head + pair + tail for pair in _PAIRS[low : low + count - len(ids)]]
         chance = (high + 1) * 1024
     return ids
+
+
+def derived_id(time_ms: int, name: str, route: Route) -> str:
+    """An id of the same form, made of a time and a name instead of chance: the same for the same."""
+    digest = blake2b(f"{name}\0{time_ms}".encode(), digest_size=7).digest()
+    return f"{_base32(max(0, time_ms), 5)}{_base32(int.from_bytes(digest, 'big') >> 6, 5)}-{route}"
 
 
 def route_in(job_id: str) -> Route | None:

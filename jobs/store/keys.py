@@ -189,15 +189,35 @@ class SettingKeys:
         self.scalings = f"{namespace}:{{settings}}:scalings"  # hash: pool → packed decisions. Bound: 100 each
 
 
+class ScheduleKeys:
+    """All schedules, in one slot of their own. Bound: gone with the schedule."""
+
+    __slots__ = ("claims", "clock", "control", "definitions", "digests", "due", "firings", "states")
+
+    def __init__(self, namespace: str) -> None:
+        prefix = f"{namespace}:{{schedules}}:"
+        self.due = prefix + "due"  # zset: name → when to look at it next, ms
+        self.definitions = prefix + "definitions"  # hash: name → packed definition (jobs.engine.schedules)
+        self.digests = prefix + "digests"  # hash: name → digest of the definition
+        self.states = prefix + "states"  # hash: name → packed state (jobs.core.schedule.plan)
+        self.claims = prefix + "claims"  # hash: name → number, time of the first and token of the claim
+        # Control: hash sequence, fired_until, jump_from, jump_until, keeper, kept_until, pulse.
+        self.control = prefix + "control"
+        self.clock = prefix + "clock"  # high-water mark of server time, ms
+        self.firings = prefix + "firings:"  # zset per schedule: record → its time. Bound: FIRINGS_KEPT, and by age
+
+
 _PARTITION_KEY = re.compile(
     r"^:\{[A-Za-z0-9][A-Za-z0-9_.-]*\.\d+\.\d+\}:("
     r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|leased|live:\d*|log:.*|logs|minutes|parked"
-    r"|parked:.*|progress|ready|results|retry_wait|scheduled|seconds|sequence|skipped|states|succeeded|throttled|voided|wake)$",
+    r"|parked:.*|progress|ready"
+    r"|results|retry_wait|scheduled|seconds|sequence|skipped|states|succeeded|throttled|voided|wake)$",
     re.DOTALL,
 )
 _SHARED_KEY = re.compile(
     r"^:(\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)"
     r"|\{settings\}:(caps|limited|news|pauses|pools|scalings|services|topology|types)"
+    r"|\{schedules\}:(claims|clock|control|definitions|digests|due|firings:.*|states)"
     r"|\{limits\.[A-Za-z0-9_.:-]+\}:(called|clock|counts|due|holders|line:.*|waiters|windows))$",
     re.DOTALL,
 )

@@ -6,7 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from jobs.core.job import moment
 from jobs.core.schedule.definition import Stored, definition_of
 from jobs.core.schedule.plan import (
     COUNTED,
@@ -193,6 +196,22 @@ def test_an_interval_counts_from_its_start() -> None:
 
     assert of.begin(at(0)).nominal == at(7 / 60)
     assert of.begin(at(60)).nominal == milliseconds_of(START + timedelta(seconds=7 + 40 * 90))
+
+
+@given(
+    anchor=st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC)),
+    every=st.floats(0.1, 10),
+)
+def test_no_nominal_time_comes_twice_or_early_however_fine_its_anchor(anchor: datetime, every: float) -> None:
+    of = plan(interval_seconds=every, starts_at=anchor)
+    times = [milliseconds_of(anchor)]
+    for _ in range(20):
+        times.append(of.next_after(times[-1]) or 0)
+
+    exact = [anchor + number * timedelta(seconds=every) for number in range(21)]
+    assert all(
+        timedelta() <= moment(time) - at < timedelta(milliseconds=1) for time, at in zip(times, exact, strict=True)
+    )
 
 
 def test_once_fires_once() -> None:

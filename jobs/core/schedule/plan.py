@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -27,6 +27,10 @@ OWED_SECONDS = 60.0
 
 KEPT_JOBS = 5
 """Jobs of a schedule that are asked whether they have ended, where an overlap matters."""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 class Held(msgspec.Struct, frozen=True, array_like=True):
@@ -303,5 +307,5 @@ class Plan:
 
 
 def milliseconds_of(at: datetime) -> int:
-    """Aware datetime → Unix milliseconds."""
-    return round(at.timestamp() * 1000)
+    """Aware datetime → Unix milliseconds, rounded up: nothing is early, and no nominal time comes twice."""
+    return -((_EPOCH - at) // _MILLISECOND)

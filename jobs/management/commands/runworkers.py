@@ -21,6 +21,7 @@ from jobs.runtime.hook import Hook
 from jobs.runtime.process import new_host_id
 from jobs.runtime.service import Service
 from jobs.services.autoscaler import Autoscaler
+from jobs.services.definitions import Definitions
 from jobs.services.limiter import Limiter
 from jobs.services.pauses import PauseKeeper
 from jobs.services.promoter import Promoter
@@ -29,6 +30,7 @@ from jobs.services.pruner import Pruner
 from jobs.services.queue_watch import QueueWatch
 from jobs.services.reconciler import Reconciler
 from jobs.services.recoverer import Recoverer
+from jobs.services.ticker import Ticker
 from jobs.services.undertaker import Undertaker
 from jobs.store import embedded
 from jobs.store.topology import checked_pool
@@ -118,6 +120,7 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
         Pruner(engine),
         Historian(engine),
         Reconciler(engine),
+        *(_schedules(engine) if options.schedules else ()),
         *_hooks(engine),
     ]
 
@@ -129,6 +132,11 @@ def _hooks(engine: Engine) -> Iterator[Service]:
         yield Undertaker(engine, Hook(settings.on_dead))
     if settings.on_long_queue:
         yield QueueWatch(engine, Hook(settings.on_long_queue), settings.long_queue_seconds)
+
+
+def _schedules(engine: Engine) -> tuple[Service, Service]:
+    definitions = Definitions(engine)
+    return definitions, Ticker(engine, definitions)
 
 
 def _worker_options(options: dict[str, Any], settings: Settings) -> WorkerOptions:

@@ -1,0 +1,205 @@
+"""How schedules stand: what is next, what they did, and which of them should have fired and did not.
+
+All of it is worked out by whoever asks, from what the store holds: a scheduler that is dead cannot hide it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from jobs.api.asynchronous import twin
+from jobs.core.job import Job, iso, moment, moment_or_none
+from jobs.core.states import JobState
+from jobs.engine import Engine, Pause, get_engine
+from jobs.engine.schedules import Live, Record
+from jobs.models import Schedule
+
+LATE_MS = 2_000
+"""A firing that nobody has taken for as long is late."""
+
+OUTCOMES = {
+    JobState.SUCCEEDED: "succeeded",
+    JobState.DEAD: "failed",
+    JobState.CANCELLED: "cancelled",
+    JobState.LEASED: "running",
+}
+"""State of a firing's job → its outcome; of any other, the job waits."""
+
+
+class FiringView(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a schedule's history."""
+
+    due_at: datetime
+    """The nominal time; of several that were skipped together, the first."""
+    fired_at: datetime
+    """When it was dealt with."""
+    outcome: str
+    """``succeeded``, ``failed``, ``cancelled``, ``running``, ``waiting``, ``skipped``; ``fired``: its job is gone."""
+    job_id: str | None = None
+    reason: str = ""
+    until: datetime | None = None
+    count: int | None = 1
+    by: str | None = None
+    run_seconds: float | None = None
+
+    @property
+    def lateness_seconds(self) -> float:
+        return (self.fired_at - self.due_at).total_seconds()
+
+    def as_dict(self) -> dict[str, Any]:
+        shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: iso(value) if isinstance(value, datetime) else value for name, value in shown.items()}
+
+
+class ScheduleStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One schedule at one moment. ``late_seconds``: how long its firing has been due; None, it is not late."""
+
+    name: str
+    next_at: datetime | None = None
+    late_seconds: float | None = None
+    late_why: str = ""
+    last: FiringView | None = None
+    firings: Sequence[FiringView] = ()
+    """Newest first."""
+    waiting_for: datetime | None = None
+    """The nominal time of a firing that waits until the job before it has ended."""
+    usual_seconds: float | None = None
+    """The median run time of its last jobs."""
+    fired: int = 0
+    error: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Beside the definition in JSON."""
+        return {
+            "next_at": iso(self.next_at),
+            "late_seconds": self.late_seconds,
+            "late_why": self.late_why,
+            "last": self.last.as_dict() if self.last else None,
+            "waiting_for": iso(self.waiting_for),
+            "usual_seconds": self.usual_seconds,
+            "fired": self.fired,
+            "error": self.error,
+        }
+
+
+class LateSchedule(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule that should have fired and did not."""
+
+    name: str
+    due_at: datetime
+    seconds: float
+    why: str
+
+
+def status(names: Iterable[str], firings: int = 24) -> dict[str, ScheduleStatus]:
+    """How these schedules stand, with so many of their last firings; a name without a schedule is left out.
+
+    A bounded number of round trips, whatever the number of schedules. StoreUnavailable.
+    """
+    wanted = [*names]
+    engine = get_engine()
+    rows = {row.name: row for row in Schedule.objects.filter(name__in=wanted)}
+    found = dict(zip(wanted, engine.schedules.read(wanted, records=max(1, firings)), strict=True))
+    jobs = _jobs(engine, [record.job for live in found.values() for record in live.records if record.job])
+    judge = _Judge(engine)
+    return {name: _status(rows[name], found[name], jobs, judge) for name in wanted if name in rows}
+
+
+def late(limit: int = 1000) -> list[LateSchedule]:
+    """The schedules that should have fired and did not, the most overdue first. Costs no more than those."""
+    judge = _Judge(get_engine())
+    overdue = judge.engine.schedules.overdue(judge.now - LATE_MS, limit)
+    found = []
+    for (name, due), live in zip(overdue, judge.engine.schedules.read([name for name, _ in overdue]), strict=True):
+        if live.kept is not None and not live.kept.stored.paused:
+            nominal = live.state.nominal if live.state and live.state.nominal else due
+            found.append(
+                LateSchedule(
+                    name=name, due_at=moment(nominal), seconds=(judge.now - due) / 1000, why=judge.why_nobody_fires
+                )
+            )
+    return found
+
+
+alate = twin(late)
+astatus = twin(status, uses_database=True)
+
+
+class _Judge:
+    """What is the same for all schedules that one question is about."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.now = engine.schedules.server_now_ms()
+        self.pause: Pause | None = engine.pauses.state().everything
+        self.has_hosts = any(worker.alive and worker.is_host for worker in engine.workers.all())
+
+    @property
+    def why_nobody_fires(self) -> str:
+        if not self.has_hosts:
+            return "no worker host is alive"
+        return "worker hosts are alive, and none of them fires schedules"
+
+    def lateness(self, row: Schedule, live: Live) -> tuple[float | None, str]:
+        """For how many seconds a firing has been due that nobody fired, and why."""
+        if not row.enabled or row.is_paused:
+            return None, ""
+        if live.state is None or live.kept is None:
+            waits = self.now - row.changed_at.timestamp() * 1000
+            why = "the store does not have it yet" if self.has_hosts else self.why_nobody_fires
+            return (waits / 1000, why) if waits > LATE_MS else (None, "")
+        if self.pause is not None:
+            since = datetime.fromisoformat(self.pause.at).timestamp() * 1000
+            passed_over = live.state.last >= since or (live.state.nominal or self.now) < self.now - LATE_MS
+            return ((self.now - since) / 1000, "the scheduler is paused") if passed_over else (None, "")
+        waits = self.now - live.state.act_at
+        if live.state.nominal is not None and waits > LATE_MS:
+            return waits / 1000, self.why_nobody_fires
+        return None, ""
+
+
+def _status(row: Schedule, live: Live, jobs: dict[str, Job], judge: _Judge) -> ScheduleStatus:
+    state = live.state
+    views = [_view(record, jobs.get(record.job or "")) for record in live.records]
+    seconds, why = judge.lateness(row, live)
+    runs = [view.run_seconds for view in views if view.run_seconds is not None]
+    is_live = state is not None and row.enabled
+    return ScheduleStatus(
+        name=row.name,
+        next_at=moment_or_none(state.nominal) if state and is_live else None,
+        late_seconds=None if seconds is None else round(seconds, 3),
+        late_why=why,
+        last=views[0] if views else None,
+        firings=views,
+        waiting_for=moment(state.held.nominal) if state and state.held else None,
+        usual_seconds=round(median(runs), 3) if runs else None,
+        fired=max(row.firings, state.firings if state else 0),
+        error=(state.error if state and state.error else "") or row.error,
+    )
+
+
+def _view(record: Record, job: Job | None) -> FiringView:
+    outcome = record.outcome
+    if outcome == "fired" and job is not None:
+        outcome = OUTCOMES.get(job.state, "waiting")
+    ran = (job.finished_at - job.started_at).total_seconds() if job and job.finished_at and job.started_at else None
+    return FiringView(
+        due_at=moment(record.due),
+        fired_at=moment(record.at),
+        outcome=outcome,
+        job_id=record.job,
+        reason=record.reason,
+        until=moment_or_none(record.until),
+        count=record.count,
+        by=record.by,
+        run_seconds=ran,
+    )
+
+
+def _jobs(engine: Engine, ids: Sequence[str]) -> dict[str, Job]:
+    return {job.id: job for job in engine.jobs.get_many(ids) if job is not None}

@@ -1,0 +1,67 @@
+"""The job that a schedule makes: the defaults of its type, over them what was set in the admin, over that its own."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from jobs.core.job import JobSpec, Unique
+from jobs.core.payload import encode_any
+from jobs.core.schedule.definition import Definition
+from jobs.engine import Engine
+from jobs.engine.schedules import firing_id
+from jobs.exceptions import OptionInvalid
+from jobs.registry import registry
+
+OVERRIDABLE = ("pool", "priority", "max_retries", "timeout")
+
+
+class Request(NamedTuple):
+    """What is enqueued at a firing. Its ``spec`` has no fire time yet."""
+
+    spec: JobSpec
+    payload: bytes
+
+
+def request(engine: Engine, definition: Definition) -> Request:
+    """What a firing enqueues now. Raises SchedulerError where it can be no job: the type has changed, say.
+
+    A type that this process does not know gets the defaults of ``@job``: its job waits for a worker that knows it.
+    """
+    if definition.job_type in registry:
+        job_type = registry.get(definition.job_type)
+        spec, payload = job_type.defaults, job_type.encode(definition.payload)
+        if job_type.unique is not None:
+            by = job_type.unique
+            key = by.key(job_type.decode(payload))
+            unique = Unique(key=key, until=by.until, on_duplicate=by.on_duplicate)
+            spec = msgspec.structs.replace(spec, unique=unique)
+    else:
+        spec, payload = JobSpec(type=definition.job_type), encode_any(definition.job_type, definition.payload)
+    if spec.durability != "memory":
+        raise OptionInvalid(
+            f'durability "{spec.durability}" is not available in this version', fix='Write durability="memory".'
+        )
+    if len(payload) > engine.settings.payload_limit:
+        raise OptionInvalid(f"The payload has {len(payload)} bytes; {engine.settings.payload_limit} are allowed.")
+    changes = _set(engine.types.get(definition.job_type)) | _set(definition)
+    return Request(msgspec.structs.replace(spec, schedule=definition.name, **changes), payload)
+
+
+def planned_job(engine: Engine, definition: Definition, nominal: int | None) -> str:
+    """The id under which a firing would make its job, if it did so now; empty where it could not be told."""
+    if nominal is None:
+        return ""
+    return firing_id(definition.name, nominal, engine.topology.route_for(pool_of(engine, definition)))
+
+
+def pool_of(engine: Engine, definition: Definition) -> str:
+    """The pool of its jobs."""
+    declared = registry.get(definition.job_type).pool if definition.job_type in registry else "default"
+    return definition.pool or engine.types.get(definition.job_type).pool or declared
+
+
+def _set(source: Any) -> dict[str, Any]:
+    """The options that it decides."""
+    return {name: value for name in OVERRIDABLE if (value := getattr(source, name)) not in (None, "")}
