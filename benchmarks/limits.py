@@ -133,16 +133,19 @@ def _use_every_key(engine: Engine, count: int) -> None:
     assert limits is not None
     assert limits.rate is not None
     for start in range(0, count, 1000):
-        items = [value for number in range(start, start + 1000) for value in (f"warm{number}", "", f"key{number}")]
+        items = [
+            value for number in range(start, start + 1000) for value in ("", f"key{number}", 1, f"warm{number}\nwarm")
+        ]
         engine.store.run(
             "limit_take",
             LimitKeys(engine.store.namespace, limits.type),
             items,
             given_now="",
-            token="warm",
             route="benchmark.1.0",
             concurrency="",
             starts=limits.rate.starts,
             period=limits.rate.period_ms,
             most=1000,
+            again="",
+            over=0,
         )

@@ -24,6 +24,8 @@ def state_word(job: Job) -> str:
         return f"{job.state.value} (cancel requested)"
     if job.parked:
         return "ready (parked)"
+    if job.throttled:
+        return "ready (throttled)"
     return "running" if job.is_running else job.state.value
 
 

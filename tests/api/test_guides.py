@@ -22,7 +22,7 @@ def blocks(name: str) -> list[str]:
     return BLOCK.findall((GUIDES / f"{name}.md").read_text())
 
 
-@pytest.mark.parametrize("guide", ["jobs", "logs", "middleware", "retries", "testing"])
+@pytest.mark.parametrize("guide", ["jobs", "limits", "logs", "middleware", "retries", "testing"])
 def test_the_code_of_a_guide_is_python_and_imports_what_there_is(guide: str) -> None:
     for code in blocks(guide):
         tree = compile(code, guide, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
