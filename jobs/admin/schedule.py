@@ -7,18 +7,24 @@ history. Rows that the code owns are shown and steered here, not edited.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from contextlib import suppress
+from typing import Any, ClassVar, cast
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
-from jobs.admin.schedule_form import TIMING, Known, ScheduleForm, shown, suggestions
+from jobs.admin.mirrored import PATIENCE_SECONDS
+from jobs.admin.schedule_actions import ScheduleActions
+from jobs.admin.schedule_form import TIMING, ScheduleForm, suggestions
+from jobs.admin.schedule_list import ScheduleChangeList, ScheduleColumns, StateFilter
+from jobs.admin.schedule_preview import Known, crowd, shown
+from jobs.api import budget, schedules
 from jobs.exceptions import SchedulerError
 from jobs.models import Schedule
 
@@ -29,12 +35,16 @@ WHY_READ_ONLY = (
 
 
 @admin.register(Schedule)
-class ScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's takes none
+class ScheduleAdmin(ScheduleColumns, ScheduleActions):
     form = ScheduleForm
-    list_display = ("name", "job_type", "when", "state")
-    list_filter = ("kind", "owner", "enabled")
+    list_display = ("name", "when", "state", "last", "strip", "next")
+    list_filter = (StateFilter, "kind", "owner", "timezone")
     search_fields = ("name", "job_type", "cron")
     list_per_page = 50
+
+    class Media:
+        css: ClassVar[dict[str, list[str]]] = {"all": ["jobs/schedule.css"]}
+
     fieldsets = (
         (None, {"fields": ("name", "enabled", "job_type", "payload")}),
         ("When", {"fields": ("kind", "cron", "interval_seconds", "run_at", "timezone", "jitter_seconds")}),
@@ -62,25 +72,8 @@ class ScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's tak
         # Jobs and records refer to the name: under a new one it would be another schedule.
         return ("name",) if obj else ()
 
-    # The list ---------------------------------------------------------------------------------------------------------
-
-    @admin.display(description="when", ordering="cron")
-    def when(self, schedule: Schedule) -> SafeString:
-        try:
-            words = schedule.rule().describe()
-        except SchedulerError as error:
-            words = str(error)
-        return format_html(
-            '{}<div class="schedule-quiet"><code>{}</code> {}</div>', words, schedule.cron, schedule.timezone
-        )
-
-    @admin.display(description="state")
-    def state(self, schedule: Schedule) -> str:
-        if schedule.error:
-            return f"cannot fire: {schedule.error}"
-        if schedule.is_paused:
-            return f"paused by {schedule.paused_by}: {schedule.paused_reason}".removesuffix(": ")
-        return "on" if schedule.enabled else "disabled"
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return ScheduleChangeList
 
     # The form and its preview -----------------------------------------------------------------------------------------
 
@@ -94,7 +87,7 @@ class ScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's tak
         copied = initial.pop("copy_of", None)
         if copied is None:
             return initial
-        original = self._found(request, str(copied))
+        original = self.found(request, str(copied))
         return {**original.fields, "name": "", **initial}
 
     def render_change_form(
@@ -119,7 +112,7 @@ class ScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's tak
             "preview_url": self._preview_url(obj) if editable else "",
             "timing_fields": " ".join(TIMING),
             "suggestions": suggestions() if editable else {},
-            "tools": self._tools(request, obj) if obj else (),
+            "tools": self.tools(request, obj) if obj else (),
             "why_readonly": WHY_READ_ONLY if _is_of_code(obj) else "",
             "trouble": [obj.error] if obj and obj.error else (),
         }
@@ -127,7 +120,7 @@ class ScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's tak
 
     def preview_view(self, request: HttpRequest) -> HttpResponseBase:
         """What the form would do as it stands, for its script: GET, nothing is saved."""
-        obj = self._found(request, request.GET["of"]) if request.GET.get("of") else None
+        obj = self.found(request, request.GET["of"]) if request.GET.get("of") else None
         if not (self.has_change_permission(request, obj) if obj else self.has_add_permission(request)):
             raise PermissionDenied
         form = cast("type[ScheduleForm]", self.get_form(request, obj, change=obj is not None))(
@@ -148,22 +141,18 @@ class ScheduleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's tak
         return reverse("admin:jobs_schedule_preview") + query
 
     def _known(self, obj: Schedule | None) -> Known:
+        """What else the preview goes by. How long its jobs take is left out when the store does not say at once."""
         if obj is None:
-            return Known()
-        return Known(created_at=obj.created_at, fired=obj.firings)
+            return Known(crowd=crowd(""))
+        usual = None
+        with suppress(SchedulerError), budget(PATIENCE_SECONDS):
+            usual = schedules.status([obj.name])[obj.name].usual_seconds
+        return Known(created_at=obj.created_at, fired=obj.firings, usual_seconds=usual, crowd=crowd(obj.name))
 
-    def _found(self, request: HttpRequest, pk: str) -> Schedule:
-        """The schedule, if this user may see it. Raises Http404, PermissionDenied."""
-        schedule: Schedule | None = self.get_object(request, pk)
-        if schedule is None:
-            raise Http404
-        if not self.has_view_or_change_permission(request, schedule):
-            raise PermissionDenied
-        return schedule
-
-    def _tools(self, request: HttpRequest, obj: Schedule) -> Iterable[dict[str, str]]:
+    def tools(self, request: HttpRequest, schedule: Schedule) -> Iterable[dict[str, str]]:
+        yield from super().tools(request, schedule)
         if self.has_add_permission(request):
-            yield {"label": "Duplicate", "url": f"{reverse('admin:jobs_schedule_add')}?copy_of={obj.pk}"}
+            yield {"label": "Duplicate", "url": f"{reverse('admin:jobs_schedule_add')}?copy_of={schedule.pk}"}
 
     def get_urls(self) -> list[URLPattern]:
         preview = path("preview/", self.admin_site.admin_view(self.preview_view), name="jobs_schedule_preview")

@@ -3,7 +3,7 @@
 
 const REST_MS = 250; // of the keyboard, before the server is asked
 const OF_KIND = { cron: ["cron"], interval: ["interval_seconds"], once: ["run_at"] };
-const NOT_ASKED = new Set(["csrfmiddlewaretoken"]);
+const NOT_ASKED = new Set(["csrfmiddlewaretoken", "payload"]); // a payload may be long, and is none of the log's business
 
 const region = document.getElementById("schedule-preview");
 const form = region.closest("form");
@@ -13,6 +13,7 @@ const row = (name) => form.querySelector(`.form-row.field-${name}`);
 
 let timer;
 let asking;
+let touched = false;
 
 /** Only the fields of the chosen kind are on the page; the others keep what was typed. */
 function showKind() {
@@ -23,6 +24,7 @@ function showKind() {
 }
 
 function askSoon() {
+  touched = true;
   clearTimeout(timer);
   timer = setTimeout(ask, REST_MS);
 }
@@ -43,9 +45,9 @@ async function ask() {
 
 function show({ html, said, errors, signature }) {
   shown.innerHTML = html; // made by a template of ours, which escapes what was typed
-  region.classList.toggle("is-empty", !html);
   say(said);
-  for (const name of region.dataset.fields.split(" ")) mark(name, errors[name] ?? []);
+  // What a refused save said stays until something is typed.
+  for (const name of touched ? region.dataset.fields.split(" ") : []) mark(name, errors[name] ?? []);
   const place = document.getElementById("payload-signature");
   if (place && place.textContent !== signature) place.textContent = signature;
 }
@@ -73,7 +75,7 @@ function say(words) {
 }
 
 form.elements.viewer_zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
-region.querySelector("[name=_preview]").hidden = true;
+region.querySelector(".submit").hidden = true;
 form.addEventListener("input", askSoon);
 form.addEventListener("change", () => {
   showKind();

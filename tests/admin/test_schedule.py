@@ -11,7 +11,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
-from jobs import job
+from jobs import api, job
+from jobs.api.schedules import ScheduleStatus
 from jobs.models import Schedule
 from jobs.registry import registry
 
@@ -151,6 +152,18 @@ class TestPreview:
     def test_it_warns(self, admin_client: Client, changes: dict[str, str], words: str) -> None:
         assert words in preview(admin_client, **changes)["html"]
 
+    def test_a_crowd_in_its_minute_is_counted_and_a_jitter_proposed(self, admin_client: Client) -> None:
+        Schedule.objects.bulk_create(
+            Schedule(name=f"other-{number}", job_type="paper.print", cron=cron, timezone="UTC", enabled=number > 0)
+            for number, cron in enumerate(["30 1 * * *"] * 3 + ["*/15 * * * *"] * 5 + ["31 1 * * *"] * 5)
+        )
+
+        found = preview(admin_client, timezone="UTC", cron="30 1 * * *")
+        spread = preview(admin_client, timezone="UTC", cron="30 1 * * *", jitter_seconds="300")
+
+        assert "7 other schedules fire at 01:30 too: a jitter of 120 seconds would spread it." in found["html"]
+        assert "other schedules" not in spread["html"]
+
     def test_only_fields_of_the_chosen_kind_matter(self, admin_client: Client) -> None:
         found = preview(admin_client, kind="interval", interval_seconds="300", cron="nonsense", run_at_0="nonsense")
 
@@ -174,6 +187,16 @@ class TestPreview:
         found = preview(admin_client, of=str(nightly.pk), kind="interval", interval_seconds="3600", timezone="UTC")
 
         assert found["html"].count(":00:07</td>") == 5
+
+    def test_one_that_comes_before_its_own_job_has_usually_ended_is_warned_of(
+        self, admin_client: Client, nightly: Schedule, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        usual = ScheduleStatus(name="nightly", usual_seconds=421.0)
+        monkeypatch.setattr(api.schedules, "status", lambda names: dict.fromkeys(names, usual))
+
+        found = preview(admin_client, of=str(nightly.pk), kind="interval", interval_seconds="300")
+
+        assert "usually takes 7 minutes 1 second and it fires again after 5 minutes" in found["html"]
 
     def test_it_needs_the_right_to_save_what_it_shows(self, client: Client, nightly: Schedule) -> None:
         client.force_login(staff("view_schedule"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import NoReturn
 
@@ -85,7 +86,7 @@ class Field:
     def text(self) -> str:
         return ",".join(term.text for term in self.terms)
 
-    @property
+    @cached_property
     def values(self) -> tuple[int, ...]:
         """What the plain terms stand for, each once, in order."""
         return tuple(sorted({value for term in self.terms if not term.is_special for value in term.values}))

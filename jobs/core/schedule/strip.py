@@ -15,8 +15,9 @@ _LOWEST = 4
 _DOUBLE = 2.0
 """A run that took this many times the usual one fills the height; the usual one half of it."""
 
-OUTCOMES = ("succeeded", "failed", "skipped", "pending")
-"""Solid bar (its height: how long it ran), cross, dash on the ground, outline."""
+OUTCOMES = ("succeeded", "failed", "cancelled", "skipped", "pending", "fired")
+"""Solid bar (its height: how long it ran), cross, block on the ground, dash on the ground, outline, thin line (its job
+is kept no more, so nobody knows)."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,10 @@ def _cell(outcome: str, x: int, length: float | None) -> str:
     match outcome:
         case "failed":
             return f"M{x} {HEIGHT - CELL * 2}l{CELL} {CELL * 2}m0 {-CELL * 2}l{-CELL} {CELL * 2}"
+        case "cancelled":
+            return f"M{x} {HEIGHT - CELL}h{CELL}v{CELL}h-{CELL}z"
+        case "fired":
+            return f"M{x + CELL // 2 - 1} {HEIGHT // 2}h2V{HEIGHT}h-2z"
         case "skipped":
             return f"M{x} {HEIGHT - 2}h{CELL}v2h-{CELL}z"
         case "pending":

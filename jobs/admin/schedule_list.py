@@ -1,0 +1,198 @@
+"""The columns of the list of schedules: how each stands, what it did, when it fires next.
+
+What the rows do not know is read from the store once per page; a store that is away costs a page those columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from jobs.admin.mirrored import PATIENCE_SECONDS, UNKNOWN
+from jobs.api import budget, schedules
+from jobs.api.schedules import ScheduleStatus
+from jobs.core.schedule import zone_named
+from jobs.core.schedule.strip import strip
+from jobs.exceptions import SchedulerError
+from jobs.models import Schedule
+
+FIRINGS = 24
+"""Firings in the strip."""
+
+PENDING = {"running", "waiting"}
+WORDS = {"failed": "died", "waiting": "waits", "fired": "fired, its job is kept no more"}
+"""Outcomes whose word on the page is another."""
+
+
+class ScheduleChangeList(ChangeList):
+    """Reads how the schedules of the page stand, after its rows are known."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        if request.method == "GET":  # what an action was submitted for would never be seen
+            add_status(request, self.result_list)
+
+
+def add_status(request: HttpRequest, rows: Collection[Schedule]) -> None:
+    """Puts ``status`` on each row: how it stands, or None."""
+    found: dict[str, ScheduleStatus] = {}
+    try:
+        with budget(PATIENCE_SECONDS):
+            found = schedules.status([row.name for row in rows], FIRINGS)
+    except SchedulerError as error:
+        messages.warning(request, f"What schedules did is missing: the store is unreachable. {error} {error.fix}")
+    for row in rows:
+        setattr(row, "status", found.get(row.name))  # noqa: B010 - not a field of the model
+
+
+class StateFilter(admin.SimpleListFilter):
+    """By how they stand. Which ones are late, only the store knows."""
+
+    title = "state"
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("late", "Late"),
+            ("broken", "Cannot fire"),
+            ("paused", "Paused"),
+            ("on", "On"),
+            ("disabled", "Disabled"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> QuerySet[Schedule]:
+        match self.value():
+            case "late":
+                return queryset.filter(name__in=_late(request))
+            case "broken":
+                return queryset.exclude(error="")
+            case "paused":
+                return queryset.filter(paused_at__isnull=False)
+            case "on":
+                return queryset.filter(enabled=True, paused_at=None)
+            case "disabled":
+                return queryset.filter(Q(enabled=False))
+        return queryset
+
+
+def _late(request: HttpRequest) -> list[str]:
+    try:
+        with budget(PATIENCE_SECONDS):
+            return [schedule.name for schedule in schedules.late()]
+    except SchedulerError as error:
+        messages.warning(request, f"Which schedules are late is not known: the store is unreachable. {error}")
+        return []
+
+
+class ScheduleColumns:
+    """Columns for ``list_display``."""
+
+    @admin.display(description="when", ordering="cron")
+    def when(self, schedule: Schedule) -> SafeString:
+        try:
+            words = schedule.rule().describe()
+        except SchedulerError as error:
+            words = str(error)
+        expression = schedule.cron if schedule.kind == "cron" else ""
+        return format_html(
+            '{}<div class="schedule-quiet"><code>{}</code> {}<br>{}</div>',
+            words,
+            expression,
+            schedule.timezone,
+            schedule.job_type,
+        )
+
+    @admin.display(description="state")
+    def state(self, schedule: Schedule) -> str | SafeString:
+        status = _status(schedule)
+        if schedule.is_paused:
+            return f"paused by {schedule.paused_by or 'somebody'}: {schedule.paused_reason}".removesuffix(": ")
+        if not schedule.enabled:
+            return "disabled"
+        error = (status.error if status else "") or schedule.error
+        if error:
+            return _trouble(f"cannot fire: {error}" if status is None or status.next_at is None else error)
+        if status is not None and status.late_seconds is not None:
+            return _trouble(f"late by {_span(status.late_seconds)}: {status.late_why}")
+        return "on"
+
+    @admin.display(description="last firing", empty_value=UNKNOWN)
+    def last(self, schedule: Schedule) -> str | SafeString | None:
+        status = _status(schedule)
+        if status is None:
+            return None
+        if status.last is None:
+            return "none yet"
+        took = f", took {_span(status.last.run_seconds)}" if status.last.run_seconds is not None else ""
+        return format_html(
+            '{}{}<div class="schedule-quiet schedule-cells" title="{}">{} ago</div>',
+            WORDS.get(status.last.outcome, status.last.outcome),
+            took,
+            status.last.fired_at.isoformat(timespec="seconds"),
+            _span((timezone.now() - status.last.fired_at).total_seconds()),
+        )
+
+    @admin.display(description=f"last {FIRINGS}", empty_value=UNKNOWN)
+    def strip(self, schedule: Schedule) -> SafeString | None:
+        status = _status(schedule)
+        return None if status is None else _drawn(status)
+
+    @admin.display(description="next", empty_value=UNKNOWN)
+    def next(self, schedule: Schedule) -> str | SafeString | None:
+        status = _status(schedule)
+        if status is None:
+            return None
+        if status.next_at is None:
+            return "not known yet" if schedule.enabled and not status.fired else "never"
+        local = status.next_at.astimezone(zone_named(schedule.timezone))
+        return format_html(
+            '<div class="schedule-cells">in {}<div class="schedule-quiet">{}</div></div>',
+            _span((status.next_at - timezone.now()).total_seconds()),
+            f"{local:%a %H:%M:%S %Z}",
+        )
+
+
+def _status(schedule: Schedule) -> ScheduleStatus | None:
+    return getattr(schedule, "status", None)
+
+
+def _trouble(words: str) -> SafeString:
+    return format_html('<span class="schedule-late">{}</span>', words)
+
+
+def _span(seconds: float) -> str:
+    """``0.3 s``, ``4 min``, ``3 h 17 min``, ``12 days``: the two largest units say enough in a list."""
+    if seconds < 60:
+        return f"{max(0.0, seconds):.1f} s"
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min" if minutes < 2880 else f"{minutes // 1440} days"
+
+
+def _drawn(status: ScheduleStatus) -> SafeString:
+    usual = status.usual_seconds
+    drawn = strip(
+        (
+            "pending" if view.outcome in PENDING else view.outcome,
+            view.run_seconds / usual if view.run_seconds is not None and usual else None,
+        )
+        for view in reversed(status.firings)
+    )
+    return format_html(
+        '<svg class="schedule-strip" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>',
+        drawn.label,
+        drawn.width,
+        drawn.height,
+        drawn.width,
+        drawn.height,
+        format_html_join("", '<path class="{}" d="{}"/>', drawn.paths),
+    )
