@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from dashboard import findings
-from dashboard.formats import count, duration, plural, rate
+from dashboard.formats import UNKNOWN, count, duration, plural, rate
 from dashboard.reads import Overall
 from jobs.core.states import JobState
 
@@ -34,6 +34,7 @@ def figures(overall: Overall) -> dict[str, str]:
     found["pools.unserved"] = count(unserved)
     found["pools.busy"] = findings.busy_words(busy, slots)
     found["pools.oldest"] = f"oldest {duration(oldest)}" if oldest else "none waits"
+    found["schedules.late"] = count(len(overall.late)) if overall.known else UNKNOWN
     found["workers.count"] = f"{plural(overall.workers, 'worker')} on {plural(overall.hosts, 'host')}"
     found["trouble"] = trouble(overall, len(needs))
     found["favicon"] = "dead" if overall.count("dead") else "warning" if needs or overall.trouble else ""
@@ -83,5 +84,6 @@ def _shape(overall: Overall, needs: list[findings.Need], answers: list[findings.
     parts = [need.key for need in needs]
     parts += [answer.mark for answer in answers]
     parts += ["/".join((pool["name"], *findings.pool_state(pool))) for pool in overall.pools]
+    parts += overall.late
     parts += [str(overall.hosts), str(overall.workers), overall.trouble]
     return hashlib.blake2s("\n".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -69,7 +69,20 @@ def needs(overall: Overall, groups: Sequence[ErrorGroup] = (), sampled: int = 0)
     found = [*_dead_needs(overall, groups, sampled)]
     for pool in overall.pools:
         found += _pool_needs(pool, overall)
-    return found
+    return [*found, *_schedule_needs(overall)]
+
+
+def _schedule_needs(overall: Overall) -> list[Need]:
+    if not overall.late:
+        return []
+    url = f"{reverse('dashboard:schedules')}?state=late"
+    if len(overall.late) == 1:
+        before, noun, are = "Schedule ", overall.late[0], " is late"
+    else:
+        before, noun, are = "", plural(len(overall.late), "schedule"), " are late"
+    cause = "It should have fired" if len(overall.late) == 1 else "They should have fired"
+    why = "no worker is alive" if not overall.workers else "nobody has fired it yet"
+    return [Need("warning", before, noun, url, are, f"{cause}, and {why}.", action="Open schedules")]
 
 
 def _dead_needs(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) -> list[Need]:

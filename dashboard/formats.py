@@ -103,6 +103,11 @@ def clock(at: datetime | None, *, milliseconds: bool = False) -> str:
     return f"{at:%H:%M:%S}" + (f".{at.microsecond // 1000:03d}" if milliseconds else "")
 
 
+def wall(at: datetime) -> str:
+    """A moment on the clock of its own zone: ``Mon 30 Nov 2026, 02:30:00 CET``."""
+    return f"{at:%a} {at.day} {at:%b %Y, %H:%M:%S %Z}"
+
+
 def size(length: int) -> str:
     """Bytes as ``412 B``, ``12 KiB``, ``588 MiB``."""
     amount = float(length)

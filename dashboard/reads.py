@@ -7,11 +7,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from django.core.signals import setting_changed
@@ -19,6 +19,7 @@ from django.dispatch import receiver
 
 from jobs import api
 from jobs.api import ErrorGroup, JobFilter, LogPage, Page, Reason, Worker
+from jobs.api.schedules import Forecast, ScheduleStatus
 from jobs.core.job import Job
 from jobs.exceptions import JobNotFound, OutcomeUnknown, StoreUnavailable
 
@@ -35,6 +36,14 @@ BUDGET_SECONDS = 1.5
 RETRY_AFTER_SECONDS = 1.0
 """While the store is away only one reader in this time asks it; the others are answered from memory at once."""
 
+LATE_EVERY_SECONDS = 1.0
+"""So often it is looked which schedules are late; figures are read several times a second."""
+
+FORECAST_EVERY_SECONDS = 30.0
+"""So often it is computed what will fire: it asks every schedule."""
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Overall:
@@ -44,6 +53,7 @@ class Overall:
     states: dict[str, int] | None = None
     hosts: int = 0
     workers: int = 0
+    late: tuple[str, ...] = ()  # schedules that should have fired and did not, the most overdue first
     paused: dict[str, Any] | None = None  # the pause of everything: by, at, reason, until
     at: datetime | None = None  # of the server's clock
     trouble: str = ""  # why it could not be read anew; empty = fresh
@@ -102,6 +112,7 @@ class LastKnown:
             states=last.states,
             hosts=last.hosts,
             workers=last.workers,
+            late=last.late,
             paused=last.paused,
             at=last.at,
             trouble=TROUBLE,
@@ -114,23 +125,60 @@ class LastKnown:
         self._failed_at = float("-inf")
 
 
+class Kept(Generic[T]):
+    """What is dear to read and may be a little old: read anew at most every so many seconds, and where a reading takes
+    long so rarely that it takes a twentieth of the time.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._reading: tuple[T] | None = None
+        self._until = 0.0
+
+    def read(self, read: Callable[[], T]) -> T:
+        """The last reading while it is young enough, else a new one. Others wait for the one who reads."""
+        with self._lock:
+            began = time.monotonic()
+            if self._reading is None or began > self._until:
+                self._reading = (read(),)
+                ended = time.monotonic()
+                self._until = ended + max(self._seconds, 20 * (ended - began))
+            return self._reading[0]
+
+    @property
+    def last(self) -> T | None:
+        """The last reading, however old."""
+        return self._reading[0] if self._reading else None
+
+    def forget(self) -> None:
+        """The next reading is a new one."""
+        self._reading = None
+
+
 last_known = LastKnown()
+_late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
+_forecast: Kept[Forecast] = Kept(FORECAST_EVERY_SECONDS)
 
 
 @receiver(setting_changed)
 def _forget(*, setting: str, **_: Any) -> None:
     if setting == "SCHEDULER":
         last_known.forget()
+        _late.forget()
+        _forecast.forget()
 
 
 def _overall() -> Overall:
     with api.budget(BUDGET_SECONDS):
         snapshot, everything = api.stats.snapshot(), api.scheduler.paused()
+        late = _late.read(lambda: tuple(schedule.name for schedule in api.schedules.late()))
     return Overall(
         pools=tuple(pool.as_dict() for pool in snapshot.pools),
         states={str(state): number for state, number in snapshot.states.items()},
         hosts=snapshot.hosts,
         workers=snapshot.workers,
+        late=late,
         paused=msgspec.to_builtins(everything) if everything else None,
         at=snapshot.server_time,
     )
@@ -204,3 +252,27 @@ def series() -> list[dict[str, Any]]:
     """What ended in the last hour, over all pools."""
     with _asking():
         return list(api.stats.series(minutes=60))
+
+
+def schedules() -> Sequence[Any]:
+    """All rows of schedules, by name. They are in the database, and need no store."""
+    return api.schedules.list()
+
+
+def schedule(name: str) -> Any:
+    """The row of one schedule, or ScheduleNotFound."""
+    return api.schedules.get(name)
+
+
+def schedule_status(names: Sequence[str], firings: int) -> dict[str, ScheduleStatus]:
+    """How these schedules stand, with so many of their last firings each."""
+    with _asking():
+        return api.schedules.status(names, firings)
+
+
+def forecast(*, wait: bool = True) -> Forecast | None:
+    """What will fire in the next 24 hours, as it was seen lately. Without ``wait`` only what is known already."""
+    if not wait:
+        return _forecast.last
+    with _asking():
+        return _forecast.read(api.schedules.forecast)

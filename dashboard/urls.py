@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
-from dashboard import actions, controls, health, login, metrics, views
+from dashboard import actions, controls, health, login, metrics, schedule_actions, views
 from dashboard.panels import PANELS
 
 app_name = "dashboard"
@@ -23,6 +23,8 @@ dashboard = [
     path("fragments/<slug:slug>/", views.fragment, name="fragment"),
     path("confirm/<slug:verb>/", actions.confirm, name="confirm"),
     path("actions/<slug:verb>/", actions.act, name="act"),
+    path("schedules/confirm/<slug:verb>/", schedule_actions.confirm, name="schedule_confirm"),
+    path("schedules/actions/<slug:verb>/", schedule_actions.act, name="schedule_act"),
     path("controls/<slug:slug>/", controls.control, name="control"),
     path("theme/", views.theme, name="theme"),
 ]

@@ -8,9 +8,10 @@ from dashboard.panels.dead import Dead
 from dashboard.panels.jobs import Jobs
 from dashboard.panels.overview import Overview
 from dashboard.panels.pools import Pools
+from dashboard.panels.schedules import Schedules
 from dashboard.panels.workers import Workers
 
-PANELS: tuple[Panel, ...] = (Overview(), Jobs(), Dead(), Pools(), Workers(), Audit())
+PANELS: tuple[Panel, ...] = (Overview(), Jobs(), Dead(), Pools(), Workers(), Schedules(), Audit())
 
 BY_SLUG = {panel.slug: panel for panel in PANELS}
 

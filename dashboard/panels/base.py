@@ -28,6 +28,8 @@ class Panel:
     group: ClassVar[str] = ""
     key: ClassVar[str]  # the second key of its shortcut: g, then this
     badge: ClassVar[Badge | None] = None
+    on_phone: ClassVar[bool] = False
+    """Whether it has one of the four places in the bar of small screens; the others stand behind "More"."""
     refresh_seconds: ClassVar[float] = 2.0
     """How often an open page may fetch this panel anew while something changes (its figures come more often)."""
 

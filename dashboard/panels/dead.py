@@ -24,6 +24,7 @@ class Dead(Jobs):
     title = "Dead letters"
     icon = "letters"
     key = "d"
+    on_phone = True
     badge = Badge("dead", "states.dead", "dead jobs")
 
     def filters(self, request: HttpRequest) -> Filters:

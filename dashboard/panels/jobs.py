@@ -36,6 +36,7 @@ class Jobs(Panel):
     icon = "jobs"
     group = "Operate"
     key = "j"
+    on_phone = True
 
     def filters(self, request: HttpRequest) -> Filters:
         return Filters.read(request.GET)

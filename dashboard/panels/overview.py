@@ -31,6 +31,7 @@ class Overview(Panel):
     icon = "overview"
     group = "Operate"
     key = "o"
+    on_phone = True
     refresh_seconds = 3.0
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import findings, formats, links, timeline
 from jobs.core.job import Job, iso
+from jobs.core.schedule.strip import Strip
 from jobs.core.states import JobState
 
 register = template.Library()
@@ -33,6 +34,7 @@ register.filter("duration", formats.duration)
 register.filter("rate", formats.rate)
 register.filter("size", formats.size)
 register.filter("moment", formats.moment)
+register.filter("wall", formats.wall)
 register.filter("shortened", formats.shortened)
 register.filter("job_url", links.job_url)
 register.filter("error_line", findings.error_line)
@@ -57,6 +59,12 @@ def _worded(value: Any) -> str:
 def clock(at: datetime | None) -> str:
     """``13:42:08.207``"""
     return formats.clock(at, milliseconds=True)
+
+
+@register.filter
+def minute(at: datetime | None) -> str:
+    """``13:42``, UTC."""
+    return formats.clock(at)[:5]
 
 
 @register.filter
@@ -253,4 +261,25 @@ def slot_cells(busy: int, slots: int) -> SafeString:
         max(1, width),
         max(1, height),
         drawn,
+    )
+
+
+STRIP_STATES = {"failed": "dead", "pending": "leased", "fired": "scheduled"}
+
+
+@register.simple_tag
+def firing_strip(strip: Strip) -> SafeString:
+    """The last firings, a cell each; what they say stands in the label."""
+    if not strip.paths:
+        return SafeString("")
+    return format_html(
+        '<svg class="strip" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>',
+        strip.label,
+        strip.width,
+        strip.height,
+        strip.width,
+        strip.height,
+        format_html_join(
+            "", '<path class="is-{}" d="{}"/>', ((STRIP_STATES.get(name, name), path) for name, path in strip.paths)
+        ),
     )

@@ -38,8 +38,14 @@ export function keys({ togglePause }) {
   });
 }
 
-const rows = () => [...document.querySelectorAll("#rows > tr")];
-const current = () => document.querySelector("#rows > tr.is-current");
+const WALKED = ":is(#rows, [data-walk]) > tr";
+const rows = () => [...document.querySelectorAll(WALKED)];
+const current = () => document.querySelector(`${WALKED}.is-current`);
+/** The button that a letter presses: in the current row, or the only one of the page. */
+const press = (key) => {
+  const button = (current() ?? document.getElementById("panel"))?.querySelectorAll(`[data-press="${key}"]`);
+  return button?.length === 1 ? button[0].click() : false;
+};
 
 function move(by) {
   const all = rows();
@@ -57,6 +63,8 @@ const COMMANDS = {
   "/": () => document.getElementById("find").select() ?? document.getElementById("find").focus(),
   j: () => move(1),
   k: () => move(-1),
+  p: () => press("p"),
+  r: () => press("r"),
   x: () => current()?.querySelector("input[type=checkbox]").click() ?? (current() ? undefined : false),
   y: () => document.querySelector("[data-copy-id]")?.click() ?? undefined,
   u: () => (document.querySelector("[data-up]") ? document.querySelector("[data-up]").click() : false),

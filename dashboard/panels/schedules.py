@@ -1,0 +1,168 @@
+"""The schedules: what fires when, how it went, what is late; and what will fire in the next 24 hours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeAlias
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from dashboard import charts, reads
+from dashboard.firings import STRIP, Line, troubled_first
+from dashboard.formats import plural
+from dashboard.panels.base import Badge, Panel
+from dashboard.permissions import OPERATE, may
+from dashboard.reads import Overall
+from jobs.api.schedules import ScheduleNotFound, ScheduleStatus
+from jobs.core.schedule import preview_of
+from jobs.exceptions import SchedulerError
+
+PER_PAGE = 50
+FIRINGS_SHOWN = 90
+COMING = 5
+SEARCH_MAX = 200
+FORECAST_AT_ONCE = 200
+"""With more schedules than this a page does not wait until all have been asked what they will do."""
+
+Row: TypeAlias = Any  # a row of jobs.models, which the dashboard does not name
+
+STATES: tuple[tuple[str, str], ...] = (
+    ("", "any"),
+    ("late", "late"),
+    ("broken", "cannot fire"),
+    ("paused", "paused"),
+    ("on", "on"),
+    ("disabled", "disabled"),
+)
+
+
+class Schedules(Panel):
+    slug = "schedules"
+    title = "Schedules"
+    icon = "schedules"
+    group = "Run"
+    key = "s"
+    on_phone = True
+    badge = Badge("warning", "schedules.late", "late schedules")
+
+    def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
+        common = {"here": _here(request), "may_operate": may(request.user, OPERATE)}
+        name = request.GET.get("name", "")
+        return common | (_one(request, name, overall) if name else _all(request, overall))
+
+
+def _all(request: HttpRequest, overall: Overall) -> dict[str, Any]:
+    rows = reads.schedules()
+    search, state = request.GET.get("search", "")[:SEARCH_MAX].strip(), request.GET.get("state", "")
+    matching = troubled_first(_matching(rows, search, state, overall.late), overall.late)
+    pages = max(1, -(-len(matching) // PER_PAGE))
+    page = min(max(1, _number(request.GET.get("page", ""))), pages)
+    shown = matching[(page - 1) * PER_PAGE : page * PER_PAGE]
+    return {
+        "lines": _lines(shown, overall, STRIP),
+        "total": len(rows),
+        "sentence": _sentence(rows, overall),
+        "search": search,
+        "state": state,
+        "states": STATES,
+        "page": page,
+        "pages": pages,
+        "previous_url": _page_url(search, state, page - 1) if page > 1 else "",
+        "next_url": _page_url(search, state, page + 1) if page < pages else "",
+        "add_url": _admin(request, "add"),
+        **_forecast(request, len(rows)),
+    }
+
+
+def _forecast(request: HttpRequest, schedules: int) -> dict[str, Any]:
+    """What will fire. Where many are asked, the page does not wait for it: it comes with the first refresh."""
+    match = request.resolver_match
+    is_refresh = match is not None and match.url_name == "fragment"
+    found = reads.forecast(wait=schedules <= FORECAST_AT_ONCE or is_refresh or "forecast" in request.GET)
+    return {"forecast": charts.firings(found) if found else None, "forecast_comes": found is None}
+
+
+def _one(request: HttpRequest, name: str, overall: Overall) -> dict[str, Any]:
+    try:
+        row = reads.schedule(name)
+    except ScheduleNotFound as error:
+        return {"missing": error, "name": name}
+    [line] = _lines([row], overall, FIRINGS_SHOWN)
+    found = _preview(line)
+    return {
+        "one": line,
+        "coming": found.items if found else (),
+        "warnings": found.warnings if found else (),
+        "note": found.note if found else "",
+        "edit_url": _admin(request, "change", row.pk),
+    }
+
+
+def _lines(rows: Iterable[Row], overall: Overall, firings: int) -> list[Line]:
+    rows = list(rows)
+    found = reads.schedule_status([row.name for row in rows], firings)
+    return [Line(row, found.get(row.name, ScheduleStatus(name=row.name)), overall.now) for row in rows]
+
+
+def _preview(line: Line) -> Any:
+    """What comes next; nothing for a row that cannot fire."""
+    row = line.row
+    usual = line.status.usual_seconds
+    try:
+        return preview_of(row.rule(), row.timezone, COMING, line.now, window=line.window, usual_seconds=usual)
+    except SchedulerError:
+        return None
+
+
+_IS: dict[str, Callable[[Row, Collection[str]], bool]] = {
+    "late": lambda row, late: row.name in late,
+    "broken": lambda row, late: bool(row.error),
+    "paused": lambda row, late: row.is_paused,
+    "on": lambda row, late: row.enabled and not row.is_paused,
+    "disabled": lambda row, late: not row.enabled,
+}
+
+
+def _matching(rows: Iterable[Row], search: str, state: str, late: Collection[str]) -> list[Row]:
+    words = search.lower()
+    found = [row for row in rows if words in f"{row.name} {row.job_type} {row.cron}".lower()]
+    return [row for row in found if _IS[state](row, late)] if state in _IS else found
+
+
+def _sentence(rows: Iterable[Row], overall: Overall) -> str:
+    rows = list(rows)
+    if not rows:
+        return ""
+    if overall.late:
+        names = ", ".join(overall.late[:3]) + (f" and {len(overall.late) - 3} more" if len(overall.late) > 3 else "")
+        return f"Late: {names}."
+    broken = sum(bool(row.error) for row in rows)
+    if broken:
+        return f"None is late; {plural(broken, 'schedule')} cannot fire."
+    paused = sum(row.is_paused for row in rows)
+    return f"None is late; {plural(paused, 'schedule is', 'schedules are')} paused." if paused else "None is late."
+
+
+def _here(request: HttpRequest) -> str:
+    """The page itself, also for a fragment of it: where to come back to."""
+    query = request.GET.urlencode()
+    return reverse("dashboard:schedules") + (f"?{query}" if query else "")
+
+
+def _page_url(search: str, state: str, page: int) -> str:
+    words = {"search": search, "state": state, "page": str(page)}
+    return f"?{urlencode({word: value for word, value in words.items() if value})}"
+
+
+def _admin(request: HttpRequest, view: str, *arguments: Any) -> str:
+    """The address in the admin, for those who get in there and may do it."""
+    user: Any = request.user
+    if not (user.is_staff and user.has_perm(f"jobs.{'add' if view == 'add' else 'view'}_schedule")):
+        return ""
+    return reverse(f"admin:jobs_schedule_{view}", args=arguments)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 1
