@@ -163,7 +163,7 @@ def _pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
             )
         ]
     if oldest and oldest > LATE_SECONDS:
-        growing = "" if pool["predicted_wait_seconds"] is not None else " It does not drain."
+        growing = "" if pool["throughput_per_second"] else " It does not drain."
         cause = f"{plural(ready, 'job')} ready, {pool['leased']} of {pool['slots_actual']} slots busy.{growing}"
         return [Need("warning", "Pool ", name, url, f" is {age(oldest)} behind", cause, action="Show the jobs")]
     return []
@@ -260,7 +260,8 @@ def drains_in(pool: dict[str, Any]) -> str:
         return "now"
     if not pool["workers"]:
         return "never"
-    if pool["predicted_wait_seconds"] is None:
+    stands_still = not pool["throughput_per_second"] and is_late(pool)
+    if pool["predicted_wait_seconds"] is None or stands_still:
         return "unknown"
     return "now" if pool["predicted_wait_seconds"] < 5 else duration(pool["predicted_wait_seconds"])
 

@@ -128,6 +128,9 @@ def test_its_type_is_paused(steps: Steps) -> None:
     steps.engine.pauses.pause(Scope("type", "mail"), by="eva", reason="provider is down")
 
     reason = why(steps, job_id)
+    assert steps.ask().jobs == []
+    assert steps.get(job_id).parked  # a lease sets it aside, which changes nothing of the reason
+    assert why(steps, job_id).message == reason.message
     assert (reason.code, reason.message) == ("type_paused", "Job type mail is paused by eva: provider is down.")
 
 
@@ -184,6 +187,20 @@ def test_no_worker_knows_its_type(steps: Steps) -> None:
         "unknown_type",
         "No worker that met it knows the job type mystery; it waits for one that does.",
     )
+
+
+def test_its_pool_is_full(steps: Steps) -> None:
+    serve(steps.engine)
+    steps.engine.pools.configure("default", max_running=1)
+    holder, job_id = steps.enqueue(), steps.enqueue()
+    steps.lease(started=True)
+
+    reason = why(steps, job_id)
+    assert (reason.code, reason.message) == (
+        "pool_full",
+        f"Pool default is full: 1 job of it may run at once. Held by {holder}.",
+    )
+    assert (reason.facts["limit"], reason.facts["holders"]) == (1, [holder])
 
 
 def test_its_concurrency_key_is_held(steps: Steps, limited: str) -> None:

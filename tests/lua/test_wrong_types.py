@@ -70,7 +70,13 @@ CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
     "throttle a stopped one": (STOPPED, "job_throttle", ("a", "token"), {}),
     "admit": (THROTTLED, "job_admit", ("a",), {}),
     "unpark": (PARKED, "job_unpark", (), {"type": "t", "limit": 9}),
-    "progress": (HELD, "job_progress", (), {"id": "a", "token": "token", "packed": "p"}),
+    "progress": (HELD, "job_progress", ("a", "token", "p"), {}),
+    "log": (
+        HELD,
+        "job_log",
+        ("a", "token", 0, 1, "line"),
+        {"keep_lines": 9, "keep_bytes": 99, "keep_attempts": 2},
+    ),
     "cancel": (WAITING, "job_cancel", (), {"id": "a", "only_waiting": ""}),
     "cancel a parked one": (PARKED, "job_cancel", (), {"id": "a", "only_waiting": ""}),
     "cancel a leased one": (HELD, "job_cancel", (), {"id": "a", "only_waiting": ""}),
@@ -124,6 +130,8 @@ def test_no_script_is_forgotten() -> None:
     tested = {call[1] for call in CALLS.values()}
 
     assert {path.stem for path in LUA_DIR.glob("*.lua")} - tested == {
+        "death_take",
+        "death_told",
         "figures_count",
         "figures_read",
         "holder_drop",
@@ -137,6 +145,7 @@ def test_no_script_is_forgotten() -> None:
         "limit_turn",
         "limit_wait",
         "line_page",
+        "log_read",
         "pause_set",
         "pool_autoscale",
         "pool_create",
