@@ -18,6 +18,7 @@ from tests.faults import nemesis
 from tests.faults.checker import Expectations, Report, Violation
 from tests.faults.nemesis import Every, harm
 from tests.faults.proxy import CLEAR, Weather
+from tests.faults.schedules import schedules
 from tests.faults.server import slow_scripts
 from tests.faults.stage import SLOTS, Stage, stage
 from tests.faults.workload.jobs import POOL
@@ -327,6 +328,7 @@ SCENARIOS: dict[str, Scenario] = {
     for scenario in (
         kills,
         frozen_worker,
+        schedules,
         full_batches,
         held_interpreter,
         poison,

@@ -41,8 +41,16 @@ class NobodyWorks(Exception):
 class Stage:
     """One run in a folder of its own. Everything that it starts is gone when the ``with`` block ends."""
 
-    def __init__(self, folder: Path, *, lease_seconds: float = 2.0, through_proxy: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        lease_seconds: float = 2.0,
+        through_proxy: bool = False,
+        fires_schedules: bool = False,
+    ) -> None:
         self.folder = folder
+        self.fires_schedules = fires_schedules
         self.lease_seconds = lease_seconds
         self.through_proxy = through_proxy
         self.histories = folder / "history"
@@ -85,9 +93,10 @@ class Stage:
             name,
             [
                 *("--pool", POOL, "--processes", str(processes), "--concurrency", str(slots)),
-                *("--lease", str(self.lease_seconds), "--grace", "5", "--no-schedules"),
+                *("--lease", str(self.lease_seconds), "--grace", "5"),
+                *(() if self.fires_schedules else ("--no-schedules",)),
             ],
-            self._environment(name) | environment,
+            self.environment(name) | environment,
             self.folder / f"{name}.log",
         )
         self.hosts.append(host)
@@ -118,7 +127,7 @@ class Stage:
                     *("--mix", mix, "--rate", str(rate), "--seed", str(seed)),
                 ],
                 cwd=ROOT,
-                env=self._environment(name),
+                env=self.environment(name),
             )
         )
 
@@ -144,7 +153,8 @@ class Stage:
             self.history.write("enqueue", "ok", op, job=job.id)
         return [job.id for job in created]
 
-    def _environment(self, name: str, *, direct: bool = False) -> dict[str, str]:
+    def environment(self, name: str, *, direct: bool = False) -> dict[str, str]:
+        """Of a process that takes part under this name; ``direct``: past the proxy."""
         url = self.proxy.url if self.through_proxy and not direct else self.server.url
         return {
             **os.environ,
@@ -239,7 +249,7 @@ class Stage:
 
     def manage(self, *arguments: str) -> str:
         """What a command prints."""
-        environment = self._environment("command", direct=True)
+        environment = self.environment("command", direct=True)
         del environment["FAULTS_HISTORY"]
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],

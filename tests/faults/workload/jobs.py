@@ -90,6 +90,12 @@ def poison(key: str, padding: str = "", *, ctx: Context) -> str:
         return key
 
 
+@job("fault.tick", pool=POOL)
+def tick(number: int = 0) -> int:
+    """What schedules start. It writes down nothing: its job says which firing it is."""
+    return number
+
+
 @job("fault.greedy", pool=POOL)
 def greedy(key: str, seconds: float, *, ctx: Context) -> str:
     """Holds the interpreter's lock: a C call that does not let go of it."""
