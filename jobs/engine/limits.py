@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from time import monotonic
 from typing import Any, Literal, NamedTuple
@@ -28,6 +29,9 @@ from jobs.store.topology import Topology
 
 CALL_BATCH = 250
 """Most jobs set aside or put back in one call: each is moved by itself."""
+
+MOST_REPLACED = 100
+"""Calls in a row that may be in vain before whoever made them stops; the last one runs out by itself."""
 
 SHOWN_HOLDERS = 5
 """Of those that have the places of a key, so many are named."""
@@ -79,11 +83,13 @@ def limits_of(type_name: str) -> TypeLimits | None:
     return registry.get(type_name).limits if type_name in registry else None
 
 
-def keys_of(job: LeasedJob | Job) -> tuple[str, str]:
-    """The concurrency key and the rate key of a job; '' is the key of those that have none."""
-    if isinstance(job, Job):
-        return job.concurrency_key or "", job.rate_key or ""
-    return job.extras.get("concurrency_key") or "", job.extras.get("rate_key") or ""
+def keys_of(job: LeasedJob, limits: TypeLimits) -> tuple[str, str]:
+    """The concurrency key and the rate key of a job, as far as they count; '' is the key of those that have none."""
+    extras = job.extras
+    return (
+        (limits.concurrency is not None and extras.get("concurrency_key")) or "",
+        (limits.rate is not None and extras.get("rate_key")) or "",
+    )
 
 
 class Limits:
@@ -117,7 +123,7 @@ class Limits:
         """
         leave = Leave([], [], [])
         for batch in batches(jobs):
-            groups = _runs(batch) if len(batch) > most - len(leave.go) else _groups(batch)
+            groups = (_runs if len(batch) > most - len(leave.go) else _groups)(batch, limits)
             now, next_turn, waiting, count, *rest = self._run(
                 "limit_take",
                 limits,
@@ -151,7 +157,7 @@ class Limits:
             items: list[Any] = []
             for (job, kind), (order, place) in zip(batch, places, strict=True):
                 if place:  # else it is not ours any more
-                    items += (job.id, *keys_of(job), order, place, _LINES[kind])
+                    items += (job.id, *keys_of(job, limits), order, place, _LINES[kind])
             if items:
                 self._store.call(lambda client: client.hset(self._setting_keys.limited, limits.type, 1))
                 self._follow(limits, self._run("limit_wait", limits, items, route=str(route)))
@@ -188,36 +194,35 @@ class Limits:
                 self.turn(limits)
 
     def _follow(self, limits: TypeLimits, reply: Sequence[Any]) -> None:
-        """Puts the jobs that were called back in line, and notes when to come again. Calls of jobs that do not wait any
-        more (they were cancelled) are given back, which calls others."""
-        while True:
+        """Puts the jobs that were called back in line, and notes when to come again. Calls in vain (the job was
+        cancelled, its pool is paused) are given back, which calls others."""
+        for _ in range(MOST_REPLACED):
             now, next_turn, waiting, *called = reply
             self._note(limits.type, now, next_turn, waiting)
-            gone = self._admit(zip(called[::2], called[1::2], strict=True))
-            if not gone:
+            vain = self._admit(zip(called[::2], called[1::2], strict=True))
+            if not vain:
                 return
-            reply = self._run("limit_give", limits, [job_id + b"\n" for job_id in gone])
+            reply = self._run("limit_give", limits, [job_id + b"\n" for job_id in vain])
 
     def _admit(self, calls: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
-        """The ids that were not set aside."""
+        """Those who will not come."""
         by_route: defaultdict[bytes, list[bytes]] = defaultdict(list)
         for job_id, text in calls:
             by_route[text].append(job_id)
-        gone: list[bytes] = []
+        vain: list[bytes] = []
         for text, ids in by_route.items():
             route = codec.parse_route(text.decode())
             if route is None or not self._topology.exists(route):
-                gone += ids
+                vain += ids
             else:
-                gone += self._admit_in(route, ids)
-        return gone
+                vain += [job_id for job_id, answer in self._admit_in(route, ids) if answer != b"ready"]
+        return vain
 
-    def _admit_in(self, route: Route, ids: Sequence[Any]) -> list[Any]:
-        gone: list[Any] = []
+    def _admit_in(self, route: Route, ids: Sequence[Any]) -> list[tuple[Any, bytes]]:
+        answers: list[tuple[Any, bytes]] = []
         for batch in batches(ids, limit=CALL_BATCH):
-            answers = self._store.run("job_admit", self._partition(route), batch)
-            gone += [job_id for job_id, answer in zip(batch, answers, strict=True) if answer == b"gone"]
-        return gone
+            answers += zip(batch, self._store.run("job_admit", self._partition(route), batch), strict=True)
+        return answers
 
     def _note(self, type_name: str, now: int, next_turn: Any, waiting: int) -> None:
         if waiting:
@@ -302,8 +307,7 @@ class Limits:
 
     def put_back(self, route: Route, ids: Iterable[str]) -> int:
         """Puts jobs that were set aside back in line; how many."""
-        wanted = list(ids)
-        return len(wanted) - len(self._admit_in(route, wanted))
+        return sum(answer != b"gone" for _, answer in self._admit_in(route, list(ids)))
 
     def tidy(self, limits: TypeLimits) -> int:
         """Drops what is remembered of rate keys that have not been used for a whole period; how many."""
@@ -422,17 +426,17 @@ def _field(lease: Lease) -> str:
 _Groups = Sequence[tuple[tuple[str, str], list[LeasedJob]]]
 
 
-def _groups(jobs: Sequence[LeasedJob]) -> _Groups:
+def _groups(jobs: Sequence[LeasedJob], limits: TypeLimits) -> _Groups:
     """The jobs by their two keys: the fewest groups, for when all of them may be let through."""
     groups: dict[tuple[str, str], list[LeasedJob]] = {}
     for job in jobs:
-        groups.setdefault(keys_of(job), []).append(job)
+        groups.setdefault(keys_of(job, limits), []).append(job)
     return list(groups.items())
 
 
-def _runs(jobs: Sequence[LeasedJob]) -> _Groups:
+def _runs(jobs: Sequence[LeasedJob], limits: TypeLimits) -> _Groups:
     """The same in the order of the jobs, for when only the first of them are wanted."""
-    return [(keys, list(run)) for keys, run in groupby(jobs, key=keys_of)]
+    return [(keys, list(run)) for keys, run in groupby(jobs, key=partial(keys_of, limits=limits))]
 
 
 def _items(groups: _Groups, token: str) -> list[Any]:

@@ -1,12 +1,12 @@
 -- Puts jobs back in line that a limit holds back no more: behind the first job of the line, and behind those put back before.
 -- State: ready (throttled) -> ready
--- Reply: for each job "ready", or "gone" where it was not set aside
+-- Reply: for each job "ready", "paused" (the same, but nothing starts here now), or "gone" where it was not set aside
 -- #include record_fields
 -- #include read_record
 -- #include pack_record
 -- #include ready_place
 -- #include wake_one
-local control = KEYS[1] -- hash: turn:<priority>: the last place given here
+local control = KEYS[1] -- hash: paused; turn:<priority>: the last place given here
 local throttled = KEYS[2] -- zset: id -> place
 local ready = KEYS[3] -- zset: id -> place
 local states = KEYS[4] -- hash: id -> record
@@ -41,6 +41,7 @@ local function place_again(place)
   return ready_place(100 - level, own)
 end
 
+local found = redis.call('HEXISTS', control, 'paused') == 1 and 'paused' or 'ready'
 local reply, changed, places = {}, {}, {}
 for i, id in ipairs(ARGV) do
   local old = redis.call('ZSCORE', throttled, id)
@@ -56,7 +57,7 @@ for i, id in ipairs(ARGV) do
     end
     redis.call('ZREM', throttled, id)
   end
-  reply[i] = old and 'ready' or 'gone'
+  reply[i] = old and found or 'gone'
 end
 if places[1] then
   redis.call('ZADD', ready, unpack(places))

@@ -97,7 +97,11 @@ local function decide(group, first, count)
   local free, letter = leave_for(group, count)
   local go = math.min(free, most - going)
   hold(group, first, go)
-  letters[#letters + 1] = string.rep('g', go) .. string.rep('e', free - go) .. string.rep(letter, count - free)
+  if go == count then
+    letters[#letters + 1] = go == 1 and 'g' or string.rep('g', go)
+  else
+    letters[#letters + 1] = string.rep('g', go) .. string.rep('e', free - go) .. string.rep(letter, count - free)
+  end
 end
 
 -- One by one, where some may have leave already: since they were called, or since this was asked before.

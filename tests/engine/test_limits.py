@@ -209,6 +209,19 @@ def test_a_waiting_job_can_be_cancelled_and_the_one_behind_it_is_called(one: Gat
     assert ids(one.start()) == [jobs[2]]
 
 
+def test_jobs_of_a_paused_pool_keep_no_place_from_those_of_another(one: Gate) -> None:
+    one.enqueue("a", "a", "a")
+    running = one.start()
+    other = Gate(Steps(one.engine, "other"), one.limits)
+    (elsewhere,) = other.enqueue("a")
+    assert other.start() == []
+    one.engine.pools.pause("default", by="me")
+
+    one.end(*running)
+
+    assert ids(other.start()) == [elsewhere]
+
+
 def test_a_place_of_a_crashed_worker_is_free_once_its_lease_is_over(one: Gate, clock: ManualClock) -> None:
     jobs = one.enqueue("a", "a")
     one.start()

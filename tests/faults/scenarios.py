@@ -294,7 +294,7 @@ def limits(folder: Path, profile: Profile) -> Report:
     with stage(folder, lease_seconds=1.0) as run:
         run.engine.pools.configure(POOL, max_running=CAP)
         _start_hosts(run, 3)
-        count = profile.jobs // 8
+        count = 2_000 if profile is LONG else 180
         for kind, options in (
             ("stepped", {}),
             ("keyed", {"concurrency_key": "a"}),

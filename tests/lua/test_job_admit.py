@@ -49,3 +49,10 @@ def test_who_is_not_set_aside_stays_where_it_is(partition: Partition) -> None:
 
     assert partition.run("job_admit", "a", "c", "unknown") == ["gone", "gone", "gone"]
     assert partition.state() == before
+
+
+def test_whoever_called_learns_that_nothing_starts_here_now(partition: Partition) -> None:
+    partition.put({"throttled": {"a": place(1)}, "control": {"paused": "1"}})
+
+    assert partition.run("job_admit", "a") == ["paused"]
+    assert partition.state()["ready"] == {"a": place(1)}

@@ -2,6 +2,7 @@
 -- A start counts in its part of the period until all of that part is past, so that no window of the period holds too many.
 -- keys: holders, counts, called, windows, waiters, due, line_of. concurrency and starts: nil where the type has no such limit.
 local PARTS = 64
+local unpack_bytes, pack_bytes, part_of_text = struct.unpack, struct.pack, string.sub -- locals are the fast names of Lua
 local ENTRY = 10 -- bytes of a part in a window: its number and how many started in it
 
 -- Who has a place, and where. So long that the hash of holders is a table from the start: in its compact form each look-up
@@ -16,6 +17,7 @@ local function limit_state(keys, now, concurrency, starts, period)
   local number_now = part and math.floor(now / part)
   local taken, taken_changed = {}, {}
   local windows, totals, changed = {}, {}, {}
+  local last_number, last_count = {}, {}
 
   -- Reads the facts of many keys at once; keys that are asked for later are read one by one.
   function state.preload(places, rates)
@@ -37,16 +39,17 @@ local function limit_state(keys, now, concurrency, starts, period)
       return totals[key]
     end
     local packed = windows[key] or redis.call('HGET', keys.windows, key) or ''
-    local total, first = 0, 1
+    local total, first, number, count = 0, 1, nil, nil
     for at = 1, #packed - ENTRY + 1, ENTRY do
-      local number, count = struct.unpack('>I6I4', packed, at)
+      number, count = unpack_bytes('>I6I4', packed, at)
       if (number + 1) * part + period > now then
         total = total + count
       else
         first = at + ENTRY
       end
     end
-    windows[key], totals[key] = first > 1 and string.sub(packed, first) or packed, total
+    windows[key], totals[key] = first > 1 and part_of_text(packed, first) or packed, total
+    last_number[key], last_count[key] = number, count
     return total
   end
 
@@ -94,13 +97,12 @@ local function limit_state(keys, now, concurrency, starts, period)
     end
     totals[key] = total_of(key) + count
     local packed, number = windows[key], number_now
-    if #packed >= ENTRY then
-      local last, before = struct.unpack('>I6I4', packed, #packed - ENTRY + 1)
-      if last >= number then
-        packed, number, count = string.sub(packed, 1, -ENTRY - 1), last, count + before
-      end
+    if #packed >= ENTRY and last_number[key] >= number then
+      number, count = last_number[key], count + last_count[key]
+      packed = #packed > ENTRY and part_of_text(packed, 1, -ENTRY - 1) or ''
     end
-    windows[key] = packed .. struct.pack('>I6I4', number, count)
+    windows[key] = packed .. pack_bytes('>I6I4', number, count)
+    last_number[key], last_count[key] = number, count
     changed[key] = true
   end
 
