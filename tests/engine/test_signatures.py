@@ -69,5 +69,6 @@ def test_the_verbs_of_the_engine_call_every_script(
     clock.advance(3)
     engine.limits.turn(limits)
     engine.limits.tidy(limits)
+    engine.caps.set("default", None)
 
     assert called == {path.stem for path in LUA_DIR.glob("*.lua")}
