@@ -4,8 +4,9 @@ Plain Django admin classes. Only schedules bring a script (a file, for their pre
 names no ground colours, so all keep to a strict content security policy and take on whatever theme the admin has.
 """
 
+from jobs.admin.audit import AuditEntryAdmin
 from jobs.admin.job_type import JobTypeAdmin
 from jobs.admin.pool import PoolAdmin
 from jobs.admin.schedule import ScheduleAdmin
 
-__all__ = ["JobTypeAdmin", "PoolAdmin", "ScheduleAdmin"]
+__all__ = ["AuditEntryAdmin", "JobTypeAdmin", "PoolAdmin", "ScheduleAdmin"]

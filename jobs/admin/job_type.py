@@ -13,7 +13,8 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from jobs.admin.mirrored import UNKNOWN, MirroredAdmin
-from jobs.api import stats
+from jobs.admin.pausing import PausingAdmin
+from jobs.api import stats, types
 from jobs.models import JobType, Pool
 from jobs.models.job_type import OVERRIDABLE
 from jobs.services import reconciler
@@ -41,11 +42,23 @@ class OverriddenFilter(admin.SimpleListFilter):
 
 
 @admin.register(JobType)
-class JobTypeAdmin(MirroredAdmin):
-    list_display = ("name", "enabled", "registered", "pool_in_force", "overridden", "succeeded", "failed", "dead")
+class JobTypeAdmin(PausingAdmin, MirroredAdmin):
+    noun = "type"
+    unseen: Mapping[str, Any] = {}
+    list_display = (
+        "name",
+        "enabled",
+        "paused",
+        "registered",
+        "pool_in_force",
+        "overridden",
+        "succeeded",
+        "failed",
+        "dead",
+    )
     list_filter = ("enabled", "registered", OverriddenFilter)
     search_fields = ("name", "function", "description")
-    actions = ("enable", "disable", "use_declared")
+    actions = ("pause", "resume", "enable", "disable", "use_declared")
     readonly_fields = ("name", "function", "description", "declared_defaults", "registered", "last_seen")
     fieldsets = (
         (
@@ -109,8 +122,24 @@ class JobTypeAdmin(MirroredAdmin):
         count = self.update_all(request, queryset, **AS_DECLARED)
         messages.success(request, f"Dropped the overrides of {_types(count)}. Whether enabled stays as it was.")
 
+    @admin.display(description="paused", empty_value=UNKNOWN)
+    def paused(self, job_type: JobType) -> str | None:
+        live = getattr(job_type, "live", None)
+        if live is None:
+            return None
+        pause = live.get("paused")
+        return f"by {pause.by}: {pause.reason}".rstrip(": ") if pause else "no"
+
     def live_numbers(self) -> Mapping[str, Any]:
-        return stats.types()
+        totals, paused = stats.types(), types.paused()
+        return {name: {**totals.get(name, {}), "paused": paused.get(name)} for name in {*totals, *types.names()}}
+
+    def pause_one(self, name: str, **options: Any) -> object:
+        return types.pause(name, **options)
+
+    def resume_one(self, name: str) -> object:
+        types.resume(name)
+        return None
 
     def push(self, names: Collection[str]) -> reconciler.Reconciled:
         return reconciler.push_types(names)

@@ -7,6 +7,7 @@ anybody their edit.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.text import capfirst
 
-from jobs.api import budget
+from jobs.api import audit, budget
 from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
 from jobs.models import JobType, Pool
 from jobs.services.reconciler import Reconciled
@@ -46,6 +47,12 @@ class LiveChangeList(ChangeList):
 class MirroredAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's takes none
     """Pushes each change to the engine once it is committed, and tells the user when that has to wait."""
 
+    unseen: Any = None
+    """The numbers of a row of which the engine has never heard."""
+
+    noun: str
+    """The first half of what is written into the audit log: ``pool`` in ``pool.change``."""
+
     def live_numbers(self) -> Mapping[str, Any]:
         """Numbers by row name, in one bounded read. Raises SchedulerError."""
         raise NotImplementedError
@@ -58,12 +65,12 @@ class MirroredAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's tak
         """Puts ``live`` on each row: its numbers, or None."""
         try:
             with budget(PATIENCE_SECONDS):
-                numbers = self.live_numbers()
+                numbers: Mapping[str, Any] | None = self.live_numbers()
         except SchedulerError as error:
-            numbers = {}
+            numbers = None
             messages.warning(request, f"Live numbers are missing: the store is unreachable. {_sentence(error)}")
         for row in rows:
-            setattr(row, "live", numbers.get(row.name))  # noqa: B010 - not a field of the model
+            setattr(row, "live", None if numbers is None else numbers.get(row.name, self.unseen))  # noqa: B010 - not a field of the model
 
     def push_on_commit(self, request: HttpRequest, names: Collection[str]) -> None:
         """Call it inside the transaction that changes the rows; what is pushed is what was committed."""
@@ -83,20 +90,46 @@ class MirroredAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's tak
             for subject, reason in done.refused.items():
                 messages.error(request, f"Saved, but the engine refused the values for {subject}: {reason}")
 
+    # Whoever changes something here, and what, stands in the audit log ----------------------------------------------
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with acting_in_admin(request):
+            return super().changeform_view(request, *args, **kwargs)
+
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with acting_in_admin(request):
+            return super().changelist_view(request, *args, **kwargs)
+
+    def delete_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with acting_in_admin(request):
+            return super().delete_view(request, *args, **kwargs)
+
     # The four ways by which the admin changes rows -------------------------------------------------------------------
 
     def save_model(self, request: HttpRequest, obj: Row, form: ModelForm[Any], change: bool) -> None:
+        before = _values(type(obj)._default_manager.filter(pk=obj.pk).first()) if change else {}
         super().save_model(request, obj, form, change)
+        after = _values(obj)
+        changed = [field for field in after if after[field] != before.get(field)]
+        if changed:
+            audit.record(
+                f"{self.noun}.{'change' if change else 'add'}",
+                obj.name,
+                before={field: before.get(field) for field in changed} if change else None,
+                after={field: after[field] for field in changed},
+            )
         self.push_on_commit(request, [obj.name])
 
     def delete_model(self, request: HttpRequest, obj: Row) -> None:
         name = obj.name
         super().delete_model(request, obj)
+        audit.record(f"{self.noun}.delete", name)
         self.push_on_commit(request, [name])
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         names = list(queryset.values_list("name", flat=True))
         super().delete_queryset(request, queryset)
+        audit.record(f"{self.noun}.delete", ", ".join(names))
         self.push_on_commit(request, names)
 
     def update_all(self, request: HttpRequest, queryset: QuerySet[Any], **values: Any) -> int:
@@ -107,11 +140,23 @@ class MirroredAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's tak
             for row in queryset.model._default_manager.filter(name__in=names):
                 self.log_change(request, row, [{"changed": {"fields": labels}}])
             queryset.model._default_manager.filter(name__in=names).update(**values)
+            audit.record(f"{self.noun}.change", ", ".join(names), after=values)
             self.push_on_commit(request, names)
         return len(names)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return LiveChangeList
+
+
+def _values(row: Row | None) -> dict[str, Any]:
+    """What people may edit of a row."""
+    fields = row._meta.concrete_fields if row else ()
+    return {field.name: getattr(row, field.name) for field in fields if field.editable}
+
+
+def acting_in_admin(request: HttpRequest) -> AbstractContextManager[Any]:
+    """Within it, what is controlled is controlled by this user, from the admin."""
+    return audit.acting(request.user.get_username(), "admin")
 
 
 def live_number(name: str, description: str) -> Callable[[Any, Any], Any]:

@@ -6,20 +6,40 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.contrib import admin
+from django.forms import ModelForm
 from django.http import HttpRequest
 
-from jobs.admin.mirrored import MirroredAdmin, live_number
-from jobs.api import stats
+from jobs.admin.mirrored import UNKNOWN, MirroredAdmin, live_number
+from jobs.admin.pausing import PausingAdmin
+from jobs.api import pools, stats
 from jobs.conf import get_settings
+from jobs.core.autoscale import AutoscaleRule
 from jobs.models import Pool
 from jobs.services import reconciler
 
 
 @admin.register(Pool)
-class PoolAdmin(MirroredAdmin):
-    list_display = ("name", "description", "slots_in_force", "ready", "scheduled", "running", "dead", "workers")
+class PoolAdmin(PausingAdmin, MirroredAdmin):
+    noun = "pool"
+    list_display = ("name", "state", "slots_in_force", "autoscale", "ready", "scheduled", "running", "dead", "workers")
+    list_filter = ("autoscale",)
     search_fields = ("name", "description")
-    fields = ("name", "description", "slots")
+    fieldsets = (
+        (None, {"fields": ("name", "description", "slots", "max_running", "max_pending")}),
+        (
+            "Autoscaling",
+            {
+                "fields": (
+                    "autoscale",
+                    ("min_slots", "max_slots"),
+                    ("target_wait_seconds", "tolerance_seconds"),
+                    "cooldown_seconds",
+                ),
+                "description": "Slots follow how long jobs wait. Try it with a dry run first: "
+                "`manage.py pools autoscale NAME` shows what it would do, and why.",
+            },
+        ),
+    )
 
     ready = live_number("ready", "ready")
     scheduled = live_number("scheduled", "scheduled")
@@ -27,8 +47,24 @@ class PoolAdmin(MirroredAdmin):
     dead = live_number("dead", "dead")
     workers = live_number("workers", "workers")
 
+    @admin.display(description="state", empty_value=UNKNOWN)
+    def state(self, pool: Pool) -> str | None:
+        live = getattr(pool, "live", None)
+        if live is None:
+            return None
+        return f"paused by {live.paused.by}: {live.paused.reason}".rstrip(": ") if live.paused else "open"
+
+    def pause_one(self, name: str, **options: Any) -> object:
+        return pools.pause(name, **options)
+
+    def resume_one(self, name: str) -> object:
+        return pools.resume(name)
+
     @admin.display(description="slots per worker", ordering="slots")
     def slots_in_force(self, pool: Pool) -> str:
+        live = getattr(pool, "live", None)
+        if pool.autoscale == Pool.Autoscale.ON:
+            return f"{live.slots if live else UNKNOWN} (autoscaled)"
         if pool.slots is not None:
             return str(pool.slots)
         settings = get_settings()
@@ -39,6 +75,16 @@ class PoolAdmin(MirroredAdmin):
 
     def push(self, names: Collection[str]) -> reconciler.Reconciled:
         return reconciler.push_pools(names)
+
+    def get_form(
+        self, request: HttpRequest, obj: Pool | None = None, change: bool = False, **kwargs: Any
+    ) -> type[ModelForm[Pool]]:
+        """A form that says nothing of autoscaling leaves it as it is."""
+        form: type[ModelForm[Pool]] = super().get_form(request, obj, change, **kwargs)
+        for name in ("autoscale", *AutoscaleRule.__struct_fields__):
+            if name in form.base_fields:
+                form.base_fields[name].required = False
+        return form
 
     def get_readonly_fields(self, request: HttpRequest, obj: Pool | None = None) -> tuple[str, ...]:
         # Jobs, settings and code refer to the name: under a new one it would be another pool.

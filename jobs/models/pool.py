@@ -120,6 +120,9 @@ class Pool(models.Model):
         return (self.name,)
 
     def clean(self) -> None:
+        for name in ("autoscale", *AutoscaleRule.__struct_fields__):
+            if getattr(self, name) in (None, ""):  # a form in which it was left empty
+                setattr(self, name, getattr(Pool(), name))
         if self.autoscale != self.Autoscale.OFF and (problem := self.rule.problem):
             raise ValidationError(f"Autoscaling cannot work with these numbers ({problem}).")
 
