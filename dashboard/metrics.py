@@ -126,7 +126,7 @@ def _of_pools(pools: Sequence[Pool]) -> Iterator[Metric]:
 def _load(pool: Pool) -> float:
     if pool.load is not None:
         return pool.load
-    return math.inf if pool.ready + pool.leased else 0.0
+    return math.inf if pool.ready - pool.parked + pool.leased else 0.0
 
 
 def _of_types(figures: dict[str, dict[str, Figures]]) -> Iterator[Metric]:

@@ -16,6 +16,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+__version__ = "0.1.0.dev0"
+
 if TYPE_CHECKING:
     from jobs.api import *  # noqa: F403
 

@@ -67,6 +67,8 @@ class Settings:
     """Lines of `ctx.log` kept of one attempt: the newest ones. 0 keeps none."""
     log_bytes: int = 131_072
     """Bytes of `ctx.log` kept of one attempt."""
+    version: str = ""
+    """What workers tell as their version: the release or commit of your code. Empty: the version of Mainspring."""
     metrics_token: str = ""
     """What a scraper of `/metrics` sends as its bearer token. Empty: only people who may see the dashboard get it."""
     workflow_nodes: int = 10_000

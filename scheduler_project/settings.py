@@ -21,6 +21,7 @@ SCHEDULER = {
     "VAR_DIR": VAR_DIR,
     "NAMESPACE": environment.text("SCHEDULER_NAMESPACE", "mainspring"),
     "LEASE_SECONDS": environment.seconds("SCHEDULER_LEASE_SECONDS", 10.0),
+    "VERSION": environment.text("SCHEDULER_VERSION", ""),
     "METRICS_TOKEN": environment.text("SCHEDULER_METRICS_TOKEN", ""),
 }
 

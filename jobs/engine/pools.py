@@ -108,8 +108,11 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def load(self) -> float | None:
-        """(ready + running) ÷ slots: beyond 1 there is more to do than can run. None where there are no slots."""
-        return round((self.ready + self.leased) / self.slots_actual, 3) if self.slots_actual else None
+        """(ready + running) ÷ slots: beyond 1 there is more to do than can run. None where there are no slots.
+
+        Without parked jobs: more slots would not run them.
+        """
+        return round((self.ready - self.parked + self.leased) / self.slots_actual, 3) if self.slots_actual else None
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON of a pool (CONTRACT section 5)."""

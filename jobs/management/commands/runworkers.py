@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from jobs import __version__
 from jobs.conf import Settings, get_settings
 from jobs.core.records import log_to_stderr, name_jobs_in_records
 from jobs.engine import Engine, get_engine
@@ -22,10 +23,10 @@ from jobs.runtime.process import new_host_id
 from jobs.runtime.service import Service
 from jobs.services.autoscaler import Autoscaler
 from jobs.services.definitions import Definitions
+from jobs.services.historian import Historian
 from jobs.services.limiter import Limiter
 from jobs.services.pauses import PauseKeeper
 from jobs.services.promoter import Promoter
-from jobs.services.historian import Historian
 from jobs.services.pruner import Pruner
 from jobs.services.queue_watch import QueueWatch
 from jobs.services.reconciler import Reconciler
@@ -98,7 +99,7 @@ def _supervisor(options: WorkerOptions) -> Supervisor:
     embedded.ensure(settings.redis_url, settings.var_dir)  # before the first fork, so that all children hold it
     engine = get_engine()
     options = replace(options, configured=_configured(engine))
-    return Supervisor(engine, options, _services(engine, options))
+    return Supervisor(engine, options, _services(engine, options), version=settings.version or __version__)
 
 
 def _configured(engine: Engine) -> dict[str, int]:
