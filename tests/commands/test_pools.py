@@ -193,3 +193,117 @@ def test_a_full_pool_refuses_new_jobs_with_4(cli):
     result = cli("enqueue", "commands.greet", "--json")
 
     assert (result.code, result.error["code"]) == (4, "pool_full")
+
+
+# Holding everything, and types ---------------------------------------------------------------------------------------
+
+
+def test_everything_is_paused_and_resumed(cli):
+    api.enqueue("commands.greet", {})
+
+    paused = cli("scheduler", "pause", "--reason", "database move", "--for", "1h", "--json").json["paused"]
+    assert (paused["by"], paused["reason"]) == (getpass.getuser(), "database move")
+    assert paused["until"] > paused["at"]
+    assert "database move" in cli("scheduler", "status").out
+
+    assert cli("scheduler", "resume", "--json").json["paused"] is None
+
+
+def test_a_type_is_paused_and_resumed(cli):
+    paused = cli("types", "pause", "commands.greet", "--reason", "wrong words", "--json").json
+    assert (paused["name"], paused["paused"]["reason"]) == ("commands.greet", "wrong words")
+    listed = {item["name"]: item["paused"] for item in cli("types", "list", "--json").json["items"]}
+    assert listed["commands.greet"]
+    assert listed["commands.login"] is None
+    assert "paused by" in cli("types", "list").out
+
+    assert cli("types", "resume", "commands.greet", "--json").json["paused"] is None
+
+
+def test_a_pause_longer_than_the_calendar_is_refused(cli):
+    assert cli("scheduler", "pause", "--for", "99999999d").code == 2
+
+
+# Sizing by a machine -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_pool_is_sized_by_a_rule_that_is_shown_with_its_decisions(cli):
+    rule = ("--min", "2", "--max", "8", "--target-wait", "500ms", "--tolerance", "100ms", "--cooldown", "10s")
+
+    shown = cli("pools", "autoscale", "media", "--on", *rule, "--json").json
+    assert shown["autoscale"] == {
+        "min_slots": 2,
+        "max_slots": 8,
+        "target_wait_seconds": 0.5,
+        "tolerance_seconds": 0.1,
+        "cooldown_seconds": 10.0,
+        "dry_run": False,
+    }
+    assert shown["decisions"] == []
+    assert "2 to 8 slots" in cli("pools", "show", "media").out
+
+    refused = cli("pools", "scale", "media", "4", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "wrong_state")
+    assert cli("pools", "autoscale", "media", "--off", "--json").json["autoscale"] is None
+    assert cli("pools", "scale", "media", "4").code == 0
+
+
+@pytest.mark.django_db
+def test_a_rule_that_makes_no_sense_is_refused(cli):
+    assert cli("pools", "autoscale", "media", "--on", "--min", "9", "--max", "3").code == 2
+
+
+# Many jobs -----------------------------------------------------------------------------------------------------------
+
+
+def test_all_jobs_that_match_are_cancelled_and_no_other(cli):
+    for _ in range(3):
+        api.enqueue("commands.greet", {}, tags=["nightly"])
+    other = api.enqueue("commands.greet", {}).id
+
+    looked = cli("jobs", "cancel", "--all", "--tag", "nightly", "--dry-run", "--json").json
+    assert (looked["dry_run"], looked["count"], len(looked["sample"])) == (True, 3, 3)
+
+    done = cli("jobs", "cancel", "--all", "--tag", "nightly", "--yes", "--json").json
+    assert (done["count"], done["done"], done["failed"]) == (3, 3, 0)
+    assert api.get_job(other).state == JobState.READY
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("cancel",),
+        ("cancel", "x", "--all"),
+        ("cancel", "--tag", "x"),
+        ("cancel", "--all"),
+        ("cancel", "x", "--dry-run"),
+    ],
+)
+def test_a_cancel_that_does_not_say_which_jobs_is_refused(cli, given):
+    assert cli("jobs", *given).code == 2
+
+
+def test_what_was_not_written_into_the_audit_log_is_said(cli):
+    api.enqueue("commands.greet", {})
+
+    result = cli("pools", "pause", "default")
+
+    assert result.code == 0
+    assert "not written into the audit log" in result.err
+
+
+@pytest.mark.django_db
+def test_a_command_is_written_into_the_audit_log(cli, monkeypatch):
+    monkeypatch.setattr("jobs.management.base.connections.close_all", lambda: None)  # this process goes on
+    api.enqueue("commands.greet", {})
+
+    assert cli("pools", "pause", "default", "--reason", "why").err == ""
+
+    [entry] = api.audit.list().items
+    assert (entry.who, entry.source, entry.action, entry.target) == (
+        getpass.getuser(),
+        "command",
+        "pool.pause",
+        "default",
+    )
