@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -19,8 +17,6 @@ from dashboard.schedule_verbs import VERBS, Verb
 from dashboard.shell import shell
 from jobs import api
 from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
-
-log = logging.getLogger(__name__)
 
 REASON_MAX = 200
 
@@ -52,7 +48,6 @@ def act(request: HttpRequest, verb: str) -> HttpResponseBase:
         return _told(request, False, f"{reads.TROUBLE} Nothing was done.")
     except SchedulerError as error:
         return _told(request, False, f"{error} {error.fix}".strip())
-    log.info("dashboard.schedule %s by %s: %s", verb, request.user.get_username(), name)
     return _told(request, True, text)
 
 

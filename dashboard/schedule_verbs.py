@@ -16,8 +16,8 @@ class Verb:
 
     verb: str
     label: str
-    sentence: str
-    key: str
+    sentence: str  # what it means, before it is done
+    key: str  # of the keyboard, in the row of the schedule
     asks_reason: bool
     perform: Callable[[str, str, str], str]
 
@@ -48,17 +48,30 @@ def _resume(name: str, by: str, reason: str) -> str:
 VERBS = {
     verb.verb: verb
     for verb in (
-        Verb("run", "Run now", "One job is made at once. The rhythm does not move.", "r", False, _run),
         Verb(
-            "pause",
-            "Pause",
-            "It makes no jobs until it is resumed. What would have fired meanwhile is recorded as skipped and never "
-            "made up. Jobs that it has made already run on.",
-            "p",
-            True,
-            _pause,
+            verb="run",
+            label="Run now",
+            sentence="One job is made at once. The rhythm does not move.",
+            key="r",
+            asks_reason=False,
+            perform=_run,
         ),
-        Verb("resume", "Resume", "It fires again from its next time on.", "p", False, _resume),
+        Verb(
+            verb="pause",
+            label="Pause",
+            sentence="It makes no jobs until it is resumed. What would have fired meanwhile is recorded as skipped and "
+            "never made up. Jobs that it has made already run on.",
+            key="p",
+            asks_reason=True,
+            perform=_pause,
+        ),
+        Verb(
+            verb="resume",
+            label="Resume",
+            sentence="It fires again from its next time on. What was due in the pause is not made up.",
+            key="p",
+            asks_reason=False,
+            perform=_resume,
+        ),
     )
 }
-"""In the order in which their buttons stand."""

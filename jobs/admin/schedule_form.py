@@ -35,11 +35,9 @@ class ScheduleForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's takes
         widgets = {
             "cron": forms.TextInput(attrs={"class": "vTextField", "spellcheck": "false", "autocomplete": "off"}),
             "payload": forms.Textarea(attrs={"class": "vLargeTextField", "rows": 4, "spellcheck": "false"}),
-            "job_type": forms.TextInput(
-                attrs={"class": "vTextField", "list": "known-job-types", "autocomplete": "off"}
-            ),
-            "timezone": forms.TextInput(attrs={"class": "vTextField", "list": "known-zones", "autocomplete": "off"}),
-            "pool": forms.TextInput(attrs={"class": "vTextField", "list": "known-pools", "autocomplete": "off"}),
+            "job_type": forms.TextInput(attrs=_offers("known-job-types")),
+            "timezone": forms.TextInput(attrs=_offers("known-zones")),
+            "pool": forms.TextInput(attrs=_offers("known-pools")),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
