@@ -19,7 +19,7 @@ from jobs.core.clock import Clock
 from jobs.core.job import JobSpec, Route
 from jobs.core.schedule.definition import Stored
 from jobs.core.schedule.plan import State
-from jobs.engine.batches import READ_BATCH, batches
+from jobs.engine.batches import batches
 from jobs.store import codec
 from jobs.store.connection import Store
 from jobs.store.keys import ScheduleKeys, partition_keys
@@ -285,9 +285,9 @@ class Schedules:
     # --- looking ------------------------------------------------------------------------------------------------------
 
     def read(self, names: Sequence[str], *, records: int = 0) -> list[Live]:
-        """What the store knows of these schedules, with their newest records; one round trip for 1,000."""
+        """What the store knows of these schedules, with their newest records; five round trips for 1,000."""
         found: list[Live] = []
-        for batch in batches(names, limit=READ_BATCH):
+        for batch in batches(names, limit=BATCH):
             found += self._read(batch, records)
         return found
 

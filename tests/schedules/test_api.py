@@ -1,0 +1,282 @@
+"""Schedules in Python: create, change, run, pause, backfill, files, how they stand, what is to come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from jobs import Interval, job, schedules
+from jobs.api import forecast as forecasts
+from jobs.api import schedule_status
+from jobs.api import schedules as module
+from jobs.core.pause import EVERYTHING
+from jobs.core.schedule.definition import Stored, definition_of
+from jobs.core.schedule.load import minutes
+from jobs.core.schedule.plan import Plan, milliseconds_of
+from jobs.exceptions import OptionInvalid, PayloadInvalid, ScheduleInvalid, UnknownJobType, WrongState
+from jobs.models import AuditEntry, Schedule
+from jobs.services.definitions import declare
+from tests.schedules.conftest import World
+
+
+@pytest.fixture(autouse=True)
+def _same_engine(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API asks the engine whose clock the test moves."""
+    for place in (module, schedule_status, forecasts):
+        monkeypatch.setattr(place, "get_engine", lambda: world.engine)
+
+
+def create(world: World, **fields: Any) -> Schedule:
+    given = {"name": "s", "job_type": "schedules.work", "kind": "interval", "interval_seconds": 60, **fields}
+    row = schedules.create(by="ana", **given)
+    Schedule.objects.filter(pk=row.pk).update(created_at=world.now, changed_at=world.now)
+    world.carry()
+    return row
+
+
+def test_a_created_schedule_fires(world: World) -> None:
+    create(world)
+    world.run(60)
+
+    assert world.fired() == [1]
+    assert schedules.get("s").changed_by == "ana"
+    assert AuditEntry.objects.filter(action="schedule.create", target="s").exists()
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"cron": "0 0 31 2 *", "kind": "cron", "interval_seconds": None}, ScheduleInvalid),
+        ({"job_type": "schedules.wrok"}, UnknownJobType),
+        ({"payload": {"numbr": 1}}, PayloadInvalid),
+        ({"priority": 1000}, OptionInvalid),
+        ({"nmae": "x"}, ScheduleInvalid),
+        ({"starts_at": "tomorrow"}, ScheduleInvalid),
+    ],
+)
+def test_what_could_not_fire_is_refused(world: World, fields: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        create(world, **fields)
+    assert not Schedule.objects.exists()
+
+
+def test_a_name_is_there_once(world: World) -> None:
+    create(world)
+    with pytest.raises(ScheduleInvalid, match="already"):
+        create(world)
+
+
+def test_a_name_that_is_not_there_is_answered_with_the_nearest(world: World) -> None:
+    create(world, name="nightly")
+    with pytest.raises(schedules.ScheduleNotFound) as missing:
+        schedules.get("nigthly")
+    assert "nightly" in missing.value.fix
+
+
+def test_a_schedule_of_the_code_can_be_paused_and_not_changed(world: World) -> None:
+    job("schedules.own", schedule=Interval(60))(lambda: None)
+    declare()
+
+    with pytest.raises(WrongState):
+        schedules.update("schedules.own", interval_seconds=5)
+    with pytest.raises(WrongState):
+        schedules.delete("schedules.own")
+    assert schedules.pause("schedules.own", by="ana").is_paused
+
+
+def test_run_now_makes_a_job_of_this_moment_and_moves_no_rhythm(world: World) -> None:
+    create(world)
+    world.clock.advance(20)
+    handle = schedules.run("s", by="ana")
+    world.run(60)
+
+    [now, one] = world.jobs()
+    assert (now.id, now.schedule, now.fire_time) == (handle.id, "s", world.now - timedelta(seconds=60))
+    assert world.minutes(one.fire_time) == 1
+    assert [(record.by, record.reason) for record in world.records()] == [("ana", "run now"), (None, "")]
+
+
+def test_a_job_that_was_run_by_hand_counts_as_the_one_before(world: World) -> None:
+    create(world, overlap="skip")
+    handle = schedules.run("s")
+    world.run(60)
+
+    assert world.skipped() == [(1, f"the job before has not ended: {handle.id}")]
+
+
+def test_a_backfill_makes_what_is_not_there(world: World) -> None:
+    create(world)
+    world.run(180)
+    start, end = world.now - timedelta(seconds=600), world.now
+
+    assert schedules.backfill_count("s", start, end) == 4  # the interval begins with its anchor
+    last = [*schedules.backfill("s", start, end, by="ana")][-1]
+    assert (last.made, last.there, last.total, last.until) == (1, 3, 4, world.now)
+    assert world.fired() == [0, 1, 2, 3]
+    again = [*schedules.backfill("s", start, end)][-1]
+    assert (again.made, again.there) == (0, 4)
+
+
+def test_a_backfill_of_the_future_is_refused(world: World) -> None:
+    create(world)
+    with pytest.raises(OptionInvalid, match="future"):
+        schedules.backfill_count("s", world.now, world.now + timedelta(hours=1))
+
+
+def test_a_change_can_be_reverted(world: World) -> None:
+    create(world)
+    schedules.update("s", interval_seconds=10, payload={"number": 2}, by="ben")
+    first = schedules.changes("s")[-1]
+    schedules.revert("s", first.pk, by="cleo")
+
+    row = schedules.get("s")
+    assert (row.interval_seconds, row.payload, row.changed_by, row.version) == (60, {}, "cleo", 3)
+
+
+def test_what_is_exported_can_be_imported(world: World) -> None:
+    create(world, starts_at=datetime(2026, 1, 1, tzinfo=UTC), payload={"number": 3}, overlap="skip")
+    exported = schedules.export()
+    assert schedules.import_(exported).unchanged == ["s"]
+
+    schedules.delete("s")
+    assert schedules.import_(exported, dry_run=True).created == ["s"]
+    assert not Schedule.objects.exists()
+    assert schedules.import_(exported).created == ["s"]
+    assert schedules.export() == exported
+
+
+def test_nothing_is_imported_where_one_is_wrong(world: World) -> None:
+    good = {"name": "good", "job_type": "schedules.work", "cron": "* * * * *"}
+    with pytest.raises(ScheduleInvalid, match="'bad'"):
+        schedules.import_([good, {**good, "name": "bad", "cron": "nonsense"}])
+    assert not Schedule.objects.exists()
+
+
+# --- how they stand --------------------------------------------------------------------------------------------------
+
+
+def test_a_status_tells_what_is_next_and_what_was(world: World) -> None:
+    create(world)
+    world.run(60)
+    world.end(world.jobs()[0].id)
+    world.run(60)
+
+    status = schedules.status(["s", "nobody"])
+    assert list(status) == ["s"]
+    stands = status["s"]
+    assert world.minutes(stands.next_at) == 3
+    assert [view.outcome for view in stands.firings] == ["waiting", "succeeded"]
+    assert (stands.late_seconds, stands.fired, stands.last) == (None, 2, stands.firings[0])
+
+
+def test_a_schedule_that_nobody_fires_is_late_and_says_why(world: World) -> None:
+    create(world)
+    world.clock.advance(90)
+
+    stands = schedules.status(["s"])["s"]
+    assert (stands.late_seconds, stands.late_why) == (30, "no worker host is alive")
+    [late] = schedules.late()
+    assert (late.name, late.seconds, late.why) == ("s", 30, "no worker host is alive")
+
+    world.tick()
+    assert schedules.status(["s"])["s"].late_seconds is None
+    assert schedules.late() == []
+
+
+def test_while_the_scheduler_is_paused_what_is_passed_over_is_late(world: World) -> None:
+    create(world)
+    world.engine.pauses.pause(EVERYTHING, by="ana")
+    assert schedules.status(["s"])["s"].late_seconds is None
+    world.run(90)
+
+    stands = schedules.status(["s"])["s"]
+    assert (stands.late_seconds, stands.late_why) == (90, "the scheduler is paused")
+
+
+def test_a_paused_schedule_is_never_late(world: World) -> None:
+    create(world)
+    schedules.pause("s")
+    world.carry()
+    world.clock.advance(600)
+
+    assert schedules.status(["s"])["s"].late_seconds is None
+    assert schedules.late() == []
+
+
+def test_a_thousand_schedules_are_read_in_few_round_trips(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    Schedule.objects.bulk_create(
+        Schedule(name=f"s{number}", job_type="schedules.work", cron="@daily") for number in range(1000)
+    )
+    world.carry()
+    read = world.engine.store.read
+    calls: list[int] = []
+    monkeypatch.setattr(world.engine.store, "read", lambda send: (calls.append(1), read(send))[1])
+
+    assert len(schedules.status([f"s{number}" for number in range(1000)])) == 1000
+    assert len(calls) < 20
+
+
+# --- what is to come -------------------------------------------------------------------------------------------------
+
+
+def test_a_forecast_counts_by_minute_and_leaves_out_what_is_paused(world: World) -> None:
+    create(world, name="cron", kind="cron", interval_seconds=None, cron="*/15 * * * *")
+    create(world, name="fast", interval_seconds=20)
+    create(world, name="paused", interval_seconds=20)
+    schedules.pause("paused")
+
+    forecast = schedules.forecast(hours=1, start=world.now)
+    assert forecast.total == 4 + 180
+    assert Counter(minute.count for minute in forecast.minutes) == {3: 56, 4: 4}
+    assert forecast.minutes[0].pools == {"default": forecast.minutes[0].count}
+
+
+def test_a_crowd_is_named_where_no_capacity_is_known(world: World) -> None:
+    rows = [Schedule(name=f"s{number}", job_type="schedules.work", cron="0 * * * *") for number in range(30)]
+    Schedule.objects.bulk_create(rows)
+
+    [minute] = schedules.forecast(hours=1).crowded
+    assert (minute.count, minute.more, minute.at.minute) == (30, 20, 0)
+    assert "pool default gets 30 jobs" in minute.crowded
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"cron": "*/7 3-5 * * MON"},
+        {"cron": "0 0 1 * 5"},
+        {"cron": "15,45 */10 9-17 L * *"},
+        {"cron": "30 2 * * *", "timezone": "Asia/Kathmandu"},
+        {"cron": "*/20 * * * *", "timezone": "Europe/Paris"},
+        {"kind": "interval", "interval_seconds": 7.5},
+        {"kind": "interval", "interval_seconds": 4000},
+        {"cron": "* * * * *", "max_firings": 10},
+        {"kind": "once", "run_at": datetime(2026, 3, 29, 12, 0, 30, tzinfo=UTC)},
+    ],
+    ids=str,
+)
+def test_the_forecast_counts_what_a_walk_through_the_firings_counts(fields: dict[str, Any]) -> None:
+    stored = Stored(
+        definition=definition_of({"name": "s", "job_type": "t", **fields}), created_at=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    start = datetime(2026, 3, 28, 12, tzinfo=UTC)
+    end = start + timedelta(hours=24)
+    plan = Plan(stored)
+    first = plan.next_after(milliseconds_of(start) - 1)
+    walked = list(plan.between(first, milliseconds_of(end) - 1))[: stored.definition.max_firings] if first else []
+    counted = Counter(datetime.fromtimestamp(at // 60_000 * 60, UTC) for at in walked)
+
+    assert minutes(stored, start, end) == sorted(counted.items())
+
+
+def test_upcoming_firings_stop_at_the_limit(world: World) -> None:
+    create(world, max_firings=2)
+
+    assert len(schedules.upcoming("s")) == 2
+
+
+async def test_twins_answer_the_same(world: World) -> None:
+    assert list(await schedules.alate()) == []
