@@ -22,6 +22,7 @@ from jobs.worker.line import STALL_SECONDS, Line
 from jobs.worker.options import WorkerOptions
 from jobs.worker.permits import Permits
 from jobs.worker.settlement import Park, Release
+from jobs.worker.shares import Shares
 from jobs.worker.slots import PoolSlots, Work
 from jobs.worker.waiter import Waiter
 
@@ -80,6 +81,7 @@ class Fetcher(threading.Thread):
         self._turn = 0
         self._refresh_at = 0.0
         self._is_outdated = False
+        self._shares = Shares(options.weights) if options.shared_slots is not None else None
         self._lines: dict[str, Line] = {}
         self._asleep_until: dict[Route, float] = {}
         self._paused: set[Route] = set()
@@ -195,6 +197,8 @@ class Fetcher(threading.Thread):
     def _slots_of(self, pool: str, configured: dict[str, int]) -> int:
         """What people set while this host runs; else the command line, what was set before, and the settings."""
         settings, chosen = self._engine.settings, configured.get(pool)
+        if (shared := self._options.shared_slots) is not None:
+            return shared if chosen is None else min(chosen, shared)
         if self._options.concurrency and chosen == self._options.configured.get(pool):
             return self._options.concurrency
         return settings.pools.get(pool, settings.slots) if chosen is None else chosen
@@ -216,10 +220,24 @@ class Fetcher(threading.Thread):
     def _lease_from_each(self) -> bool:
         """One call to each partition that may have something and whose pool has room; whether any had."""
         self._turn += 1
+        if self._shares is not None:
+            return self._lease_by_turns(self._shares)
         took = False
         for position in range(len(self._routes)):
             route = self._routes[(self._turn + position) % len(self._routes)]
             if not self._is_asleep(route) and (room := self._room(route.pool)) > 0:
+                took |= self._lease(route, room)
+        return took
+
+    def _lease_by_turns(self, shares: Shares) -> bool:
+        """The same where pools share the slots: the one that is behind comes first."""
+        awake = [route for route in self._routes if not self._is_asleep(route) and self._room(route.pool) > 0]
+        used = {route.pool: self._lines[route.pool].slots.used_seconds for route in awake}
+        took = False
+        for pool, number in shares.turns(used, (self._options.shared_slots or 0) - self.in_hand):
+            routes = [route for route in awake if route.pool == pool]
+            route = routes[self._turn % len(routes)]
+            if (room := min(number, self._room(pool))) > 0:
                 took |= self._lease(route, room)
         return took
 
@@ -237,6 +255,8 @@ class Fetcher(threading.Thread):
     def _allowances(self) -> list[int]:
         """What is left of the limits of the whole process."""
         left = []
+        if self._options.shared_slots is not None:
+            left.append(self._options.shared_slots - self.in_hand)  # nothing is held ready for slots that are shared
         if self._options.max_in_flight is not None:
             left.append(self._options.max_in_flight - self.in_hand)
         if self._options.max_jobs is not None:

@@ -16,6 +16,8 @@ class WorkerOptions:
     pools: tuple[str, ...] = ()  # empty = every pool, also those that appear later
     processes: int = 1
     concurrency: int | None = None  # slots per process and pool; None = what the pool says
+    shared_slots: int | None = None  # all pools of a process share so many; None = each has its own
+    weights: Mapping[str, int] = field(default_factory=dict)  # of pools that share; 1 where not named
     configured: Mapping[str, int] = field(default_factory=dict)  # what pools said at the start of the host
     burst: bool = False  # exit when nothing is ready, due or running
     max_in_flight: int | None = None  # most jobs one process may hold, running or not

@@ -46,6 +46,7 @@ class Slot:
     def __init__(self, pool: PoolSlots, cells: Cells, execute: Execute, settle: Settle) -> None:
         self.ended = 0
         self.busy_seconds = 0.0
+        self.begun: float | None = None
         self.current: Execution | None = None
         self.retired = True
         self.inbox: SimpleQueue[Any] | None = None  # while this slot waits for the event loop: what comes from there
@@ -65,9 +66,10 @@ class Slot:
         current_slot.set(self)
         pool, execute, settle = self._pool, self._execute, self._settle
         while (work := self._next_work()) is not None:
-            begun = monotonic()
+            begun = self.begun = monotonic()
             settlement = execute(self, work, begun)
             self.busy_seconds += monotonic() - begun
+            self.begun = None
             settle(work.batch, settlement)
             self.ended += 1  # only now: a process that has nothing in hand may end at any moment
             pool.slot_finished()
@@ -169,6 +171,13 @@ class PoolSlots:
     @property
     def busy_seconds(self) -> float:
         return sum(slot.busy_seconds for slot in self._slots)
+
+    @property
+    def used_seconds(self) -> float:
+        """Time that slots have worked for this pool, what runs now included."""
+        now = monotonic()
+        running = sum(now - begun for slot in self._slots if (begun := slot.begun) is not None)
+        return self.busy_seconds + running
 
     def running(self) -> list[Execution]:
         """What runs now."""

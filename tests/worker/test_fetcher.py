@@ -310,6 +310,27 @@ def test_a_number_set_while_the_host_runs_beats_its_command_line(
     eventually(lambda: len(gate.begun) == 6)
 
 
+def test_pools_share_slots_by_weight_and_use_what_others_leave(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    parts.enqueue(count=20)
+    of_other = set(parts.enqueue(count=20, pool="other"))
+
+    fetcher = start_fetcher(
+        pools=("default", "other"), concurrency=None, shared_slots=4, weights={"default": 3, "other": 1}
+    )
+
+    eventually(lambda: len(gate.begun) == 4)
+    time.sleep(0.1)
+    assert (fetcher.in_hand, len(of_other & set(gate.begun))) == (4, 1)
+    parts.engine.pools.configure("other", slots=0)
+    fetcher.reconsider()
+    eventually(lambda: {pool.name: pool.size for pool in fetcher.pools} == {"default": 4, "other": 0})
+    gate.opened.set()
+    eventually(lambda: len(gate.begun) == 21, within=20)
+    assert len(of_other & set(gate.begun)) == 1, "a pool that is held does not slow the other"
+
+
 def test_what_has_not_begun_goes_back_when_something_was_changed(
     parts: Parts, gate: Gate, start_fetcher: StartFetcher
 ) -> None:

@@ -17,7 +17,7 @@ from jobs.exceptions import SchedulerError
 from jobs.management.arguments import Parser
 from jobs.management.base import SchedulerCommand
 from jobs.management.durations import seconds
-from jobs.management.errors import CommandFailed
+from jobs.management.errors import CommandFailed, usage
 from jobs.runtime.hook import Hook
 from jobs.runtime.process import new_host_id
 from jobs.runtime.service import Service
@@ -41,6 +41,8 @@ from jobs.worker.supervisor import Supervisor
 MOST_SLOTS = 1000
 """Threads of one pool in one process. More processes do more than more threads would."""
 
+MOST_WEIGHT = 1000
+
 SHORTEST_LEASE = 0.1
 """Seconds. It is renewed at a third of it: less would be lost to the moods of a scheduler."""
 
@@ -59,8 +61,9 @@ class Command(SchedulerCommand):
             "--pool",
             action="append",
             default=[],
-            metavar="NAME",
-            help="serve this pool; may be repeated (default: all)",
+            type=_pool,
+            metavar="NAME[:WEIGHT]",
+            help="serve this pool; may be repeated (default: all). Weights are for --shared-slots",
         )
         add("--processes", type=_at_least(1), default=1, metavar="N", help="worker processes (default: 1)")
         add(
@@ -68,6 +71,12 @@ class Command(SchedulerCommand):
             type=_between(1, MOST_SLOTS),
             metavar="N",
             help="slots per process and pool (default: the pool's)",
+        )
+        add(
+            "--shared-slots",
+            type=_between(1, MOST_SLOTS),
+            metavar="N",
+            help="all pools of a process share N slots, by weight; idle ones are used by the others",
         )
         add("--burst", action="store_true", help="exit when nothing is ready, due or running")
         add("--max-in-flight", type=_at_least(1), metavar="N", help="most jobs that one process holds, running or not")
@@ -142,8 +151,13 @@ def _schedules(engine: Engine) -> tuple[Service, Service]:
 
 def _worker_options(options: dict[str, Any], settings: Settings) -> WorkerOptions:
     max_rss, grace, lease = options["max_rss"], options["grace"], options["lease"]
+    weights = {checked_pool(name): weight for name, weight in options["pool"]}
+    if options["shared_slots"] is None and any(weight != 1 for weight in weights.values()):
+        raise usage("Weights of pools need --shared-slots N.", fix="Without it each pool has slots of its own.")
     return WorkerOptions(
-        pools=tuple(dict.fromkeys(map(checked_pool, options["pool"]))),
+        pools=tuple(weights),
+        shared_slots=options["shared_slots"],
+        weights=weights,
         processes=options["processes"],
         concurrency=options["concurrency"],
         burst=options["burst"],
@@ -156,6 +170,12 @@ def _worker_options(options: dict[str, Any], settings: Settings) -> WorkerOption
         health_port=options["health_port"],
         reload=options["reload"],
     )
+
+
+def _pool(text: str) -> tuple[str, int]:
+    """``NAME`` or ``NAME:WEIGHT``."""
+    name, colon, weight = text.partition(":")
+    return name, _between(1, MOST_WEIGHT)(weight) if colon else 1
 
 
 def _at_least(least: int) -> Callable[[str], int]:
