@@ -2,6 +2,9 @@
 
 One script cannot touch two slots, so a name is claimed first and the job created second. Whoever meets a claim whose
 job never came to be makes sure that it never will (``void``) and takes the claim over by compare-and-set.
+
+A claimant that finds its job voided may come back over the void that it has seen. It first writes that void into its
+claim (``pool.1.0~<void>``): whoever voided it then fails to take over what is no longer the claim that was abandoned.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobs.core.job import Route
+from jobs.store import codec
 from jobs.store.connection import Store
 from jobs.store.keys import HOLDER_BUCKETS, HolderKeys, holder_bucket, partition_keys
 
@@ -26,6 +30,11 @@ class Holders:
         _, holder = self._run("holder_take", name, value=value, expected=expected)
         text: str = holder.decode()
         return text
+
+    def holder(self, name: str) -> str:
+        """Who holds the name; empty where nobody does."""
+        key = HolderKeys(self._store.namespace, self._kind, name).holders
+        return (self._store.read(lambda client: client.hget(key, name)) or b"").decode(errors="replace")
 
     def drop(self, name: str, expected: str) -> bool:
         """Gives ``name`` free if ``expected`` holds it."""
@@ -52,7 +61,8 @@ def forget_id(store: Store, route: Route, job_id: str) -> None:
     A new job of the same id may have been created in between, under an equal entry: then it gets the entry back.
     """
     directory = Holders(store, "ids")
-    if directory.drop(job_id, str(route)):
+    holder = directory.holder(job_id)
+    if codec.claimed_route(holder) == route and directory.drop(job_id, holder):
         keys = partition_keys(store.namespace, route)
         if store.read(lambda client: client.hstrlen(keys.bodies, job_id)):
-            directory.take(job_id, str(route))
+            directory.take(job_id, holder)

@@ -128,23 +128,25 @@ class Jobs:
         job_id = checked_id(spec.id)
         void_seen = ""
         for _ in _rounds():
-            route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id))
+            route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id), void_seen)
             try:
                 return self._enqueue_claimed(spec, route, job_id, body, void_seen)
             except _IdVoided as void:
                 void_seen = void.seen
         raise OutcomeUnknown(f"The id {job_id!r} is fought over; nothing was created.", fix="Try again.")
 
-    def _claim_id(self, job_id: str, route: Route) -> Route:
+    def _claim_id(self, job_id: str, route: Route, void_seen: str = "") -> Route:
         """Enters the id into the directory; DuplicateJob if a job has it. See the module ``holders``."""
+        claim = f"{route}~{void_seen}" if void_seen else str(route)
         for _ in range(_CLAIM_ROUNDS):
-            holder = self._directory.take(job_id, str(route))
-            claimed = codec.parse_route(holder)
-            if claimed == route:
+            holder = self._directory.take(job_id, claim)
+            claimed = codec.claimed_route(holder)
+            if claimed == route and _void_in(holder) >= _void_in(claim):
                 return route
-            if claimed is not None and self._topology.exists(claimed) and self._void(claimed, job_id) == "exists":
+            is_elsewhere = claimed is not None and claimed != route and self._topology.exists(claimed)
+            if claimed is not None and is_elsewhere and self._void(claimed, job_id) == "exists":
                 raise _id_taken(job_id)
-            if self._directory.take(job_id, str(route), expected=holder) == str(route):
+            if self._directory.take(job_id, claim, expected=holder) == claim:
                 return route
         raise _id_taken(job_id)
 
@@ -174,7 +176,7 @@ class Jobs:
         for _ in _rounds():
             if spec.id is not None:
                 job_id = checked_id(spec.id)
-                route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id))
+                route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id), void_seen)
             else:
                 job_id = made_id or self.new_ids(spec.pool, 1)[0]
                 made_id = None  # a second round needs another
@@ -514,6 +516,11 @@ class Jobs:
     def _now(self) -> Any:
         now = self._clock.now_ms()
         return "" if now is None else now
+
+
+def _void_in(claim: str) -> float:
+    """The void that a claimant had seen; 0 where it had seen none."""
+    return float(claim.partition("~")[2] or 0)
 
 
 def _rounds() -> Iterator[int]:

@@ -92,6 +92,12 @@ def parse_route(text: str) -> Route | None:
     return None
 
 
+def claimed_route(holder: str) -> Route | None:
+    """The route that an entry of the directory of callers' ids names: ``pool.version.partition``, ``~`` and the void
+    that its claimant had seen, if any (``jobs.engine.holders``)."""
+    return parse_route(holder.partition("~")[0])
+
+
 def new_token() -> str:
     """A lease's token: 96 random bits. A counter would be no fence: two timelines of one server can count alike."""
     return secrets.token_urlsafe(12)

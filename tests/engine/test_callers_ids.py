@@ -138,8 +138,8 @@ class Interrupted:
         claim = engine.jobs._claim_id
         self.times = 0
 
-        def claim_and_wait(job_id: str, route: Route) -> Route:
-            claimed = claim(job_id, route)
+        def claim_and_wait(job_id: str, route: Route, void_seen: str = "") -> Route:
+            claimed = claim(job_id, route, void_seen)
             self.times += 1
             if self.times == 1:
                 between()
@@ -159,7 +159,8 @@ def test_a_slow_producer_whose_claim_was_swept_creates_its_job_all_the_same(
 
     assert interrupted.times == 2
     assert engine.jobs.get("mine").state == "ready"
-    assert directory(engine) == {"mine": "default.1.0"}
+    assert directory(engine).keys() == {"mine"}
+    assert engine.topology.claimed_route("mine") == steps.route
 
 
 def test_a_slow_producer_whose_id_another_took_meanwhile_is_told_of_the_others_job(
@@ -197,6 +198,29 @@ def test_a_claim_that_makes_no_sense_is_taken_over(engine: Engine) -> None:
         assert engine.jobs.get("mine").state == "ready"
         engine.jobs.cancel("mine")
         engine.jobs.discard("mine")
+
+
+def test_a_claimant_that_comes_back_over_its_void_is_not_taken_over(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = Holders.take
+    take(Holders(engine.store, "ids"), "mine", str(engine.topology.route_for("one", "mine")))  # and no job yet
+
+    def meanwhile(self: Holders, name: str, value: str, *, expected: str = "") -> str:
+        if expected:  # the other has voided the first's job and is about to take the claim over
+            monkeypatch.setattr(Holders, "take", take)
+            assert enqueue(engine, "mine", "one") == "mine"
+        return take(self, name, value, expected=expected)
+
+    monkeypatch.setattr(Holders, "take", meanwhile)
+    with pytest.raises(DuplicateJob):
+        enqueue(engine, "mine", "other")
+
+    assert [job.pool for job in engine.jobs.page().items] == ["one"]
+    assert engine.jobs.get("mine").pool == "one"
+    engine.jobs.cancel("mine")
+    engine.jobs.discard("mine")
+    assert directory(engine) == {}
 
 
 def test_thirty_producers_of_one_id_make_one_job(engine: Engine) -> None:
