@@ -121,6 +121,8 @@ class EngineMachine(RuleBasedStateMachine):
             with pytest.raises(DuplicateJob) as refused:
                 self.engine.jobs.enqueue(JobSpec(id=job_id, **facts), [b"{}"])
             assert refused.value.job_id == job_id
+            if self.model.jobs[job_id].pool == pool:
+                self.model.now(pool)  # it was refused where it would have been created: the partition saw the time
         elif self.model.is_full(pool, 1):
             with pytest.raises(PoolFull):
                 self.engine.jobs.enqueue(JobSpec(id=job_id, **facts), [b"{}"])

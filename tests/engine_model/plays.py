@@ -167,6 +167,23 @@ def an_id_used_twice(machine: EngineMachine) -> None:
         step(machine, machine.enqueue_under_an_id, job_id=CALLER_IDS[0], pool="alpha", priority=0, delay_ms=0)
 
 
+def a_clock_that_goes_back_after_an_id_was_refused(machine: EngineMachine) -> None:
+    for _ in range(2):
+        step(machine, machine.enqueue_under_an_id, job_id=CALLER_IDS[0], pool="alpha", priority=0, delay_ms=0)
+        step(machine, machine.time_passes, seconds=0.001)
+    step(machine, machine.the_clock_jumps, seconds=-3600)
+    step(machine, machine.enqueue, pool="alpha", type="mail", priority=0, delay_ms=5000, max_crashes=2, count=1)
+
+
+def claims_that_were_swept_before_the_clock_went_back(machine: EngineMachine) -> None:
+    wanted = {"key": "k1", "pool": "alpha", "type": "mail", "until": 30.0, "on_duplicate": "return", "delay_ms": 0}
+    step(machine, machine.enqueue_unique, **wanted)
+    step(machine, machine.the_clock_jumps, seconds=120)
+    step(machine, machine.sweep_claims)
+    step(machine, machine.the_clock_jumps, seconds=-3600)
+    step(machine, machine.enqueue_unique, **wanted)
+
+
 def a_unique_key_wanted_twice(machine: EngineMachine) -> None:
     for on_duplicate in ("return", "raise", "replace", "return"):
         step(
@@ -206,6 +223,8 @@ PLAYS: tuple[Play, ...] = (
     a_release_between_others,
     a_cancellation_of_what_runs,
     an_id_used_twice,
+    a_clock_that_goes_back_after_an_id_was_refused,
+    claims_that_were_swept_before_the_clock_went_back,
     a_unique_key_wanted_twice,
     a_retry_of_high_priority,
 )
