@@ -42,6 +42,7 @@ class ModelJob:
     cancel: bool = False
     parked: bool = False
     started: bool = False
+    begun: bool = False  # in a life before it was resubmitted
     token: str = ""
     deadline: int = 0
     ended_at: int = 0
@@ -137,7 +138,9 @@ class Model:
         assert job.unique is not None
         until = job.unique[1]
         if until == "started":
-            return job.state not in TERMINAL and job.attempt == 0
+            if job.state == "leased":
+                return not job.begun and not job.started and job.attempt == 1
+            return job.state not in TERMINAL and not job.begun and job.attempt == 0
         if until == "finished":
             return job.state not in TERMINAL
         return self.clock_ms < job.created_at + float(until) * 1000
@@ -319,6 +322,7 @@ class Model:
         if job.state not in {"dead", "cancelled"}:
             return f"!{job.state}"
         job.state, job.place = "ready", self._arrive(job.pool)
+        job.begun = job.begun or job.attempt > 0
         job.attempt = job.errors = job.crashes = job.lost = 0
         job.cancel = job.started = False
         job.token = ""

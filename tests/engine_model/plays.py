@@ -184,6 +184,17 @@ def claims_that_were_swept_before_the_clock_went_back(machine: EngineMachine) ->
     step(machine, machine.enqueue_unique, **wanted)
 
 
+def a_unique_key_until_the_start(machine: EngineMachine) -> None:
+    wanted = {"key": "k1", "pool": "alpha", "type": "mail", "until": "started", "on_duplicate": "return", "delay_ms": 0}
+    step(machine, machine.enqueue_unique, **wanted)
+    step(machine, machine.lease, pool="alpha", worker="one", limit=10)
+    step(machine, machine.enqueue_unique, **wanted)  # leased is not started
+    lose(machine)
+    step(machine, machine.enqueue_unique, **wanted)
+    step(machine, machine.start, pick=LATEST)
+    step(machine, machine.enqueue_unique, **wanted)
+
+
 def a_unique_key_wanted_twice(machine: EngineMachine) -> None:
     for on_duplicate in ("return", "raise", "replace", "return"):
         step(
@@ -225,6 +236,7 @@ PLAYS: tuple[Play, ...] = (
     an_id_used_twice,
     a_clock_that_goes_back_after_an_id_was_refused,
     claims_that_were_swept_before_the_clock_went_back,
+    a_unique_key_until_the_start,
     a_unique_key_wanted_twice,
     a_retry_of_high_priority,
 )
