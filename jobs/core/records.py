@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import weakref
 
 from jobs.core.context import Context, current_context
 
@@ -49,10 +48,10 @@ class WorthAPlace(logging.Filter):
 
 
 def name_jobs_in_records() -> None:
-    """From now on the handlers that there are give each record its job."""
-    for reference in list(logging._handlerList):
-        handler = reference() if isinstance(reference, weakref.ref) else None
-        if handler is not None and not any(isinstance(known, JobOfRecord) for known in handler.filters):
+    """From now on the handlers that the project has configured give each record its job."""
+    loggers = [logging.getLogger(), *logging.getLogger().manager.loggerDict.values()]
+    for handler in (handler for logger in loggers if isinstance(logger, logging.Logger) for handler in logger.handlers):
+        if not any(isinstance(known, JobOfRecord) for known in handler.filters):
             handler.addFilter(JobOfRecord())
 
 

@@ -17,6 +17,7 @@ from jobs.core.pause import EVERYTHING, Pause, PauseState, Scope
 from jobs.engine.batches import BATCH
 from jobs.engine.caps import Caps, Pending
 from jobs.engine.deaths import DeathNotices
+from jobs.engine.duties import Duties
 from jobs.engine.explain import Explain, Reason
 from jobs.engine.following import Changes, Follower
 from jobs.engine.jobs import Jobs
@@ -93,6 +94,7 @@ class Engine:
         self.caps = Caps(store, self.topology)
         self.logs = Logs(store, settings)
         self.deaths = DeathNotices(store, clock)
+        self.duties = Duties(store, clock)
         self.pauses = Pauses(store, clock, self.topology, self.leases)
         self.types = Types(store, self.pauses)
         self.workers = Workers(store, clock)

@@ -30,7 +30,8 @@ class Tracing(Around):
 
     def __init__(self, call: Call) -> None:
         try:  # not at the top: it takes its time, and most processes trace nothing
-            from opentelemetry import propagate, trace
+            import opentelemetry.propagate as propagate
+            import opentelemetry.trace as trace
         except ImportError:
             raise MiddlewareNotUsed("opentelemetry-api is not installed") from None
         super().__init__(call)

@@ -6,13 +6,16 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
-from jobs.engine import Engine, Pool
+from jobs.engine import Engine, Pool, new_token
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.5, 5.0
 """Between two looks: half the threshold, within these."""
 
 REMIND_SECONDS = 300.0
 """A queue that stays long is told of again after as long."""
+
+HOLD_MS = 15_000
+"""One host watches; for as long it may be silent before another does."""
 
 
 class QueueWatch:
@@ -25,6 +28,7 @@ class QueueWatch:
         self._engine = engine
         self._hook = hook
         self._threshold = threshold
+        self._holder = new_token()
         self._told_at: dict[str, float] = {}
 
     @property
@@ -32,6 +36,8 @@ class QueueWatch:
         return min(max(self._threshold / 2, SHORTEST_SECONDS), LONGEST_SECONDS)
 
     def tick(self) -> dict[str, int]:
+        if not self._engine.duties.take(self.name, self._holder, HOLD_MS):
+            return {"long_queues": 0}
         told = 0
         for pool in self._engine.pools.all():
             wait = pool.predicted_wait_seconds

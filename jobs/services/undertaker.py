@@ -38,7 +38,9 @@ class Undertaker:
         self._has_more = False
         if self._begun_ms is None:
             self._begun_ms = self._engine.jobs.server_now_ms()
-        return {"mourned": sum(self._tell(route, self._begun_ms) for route in self._engine.topology.partitions())}
+        # Afresh: the first death of a pool may come before anybody looked for pools again.
+        routes = self._engine.topology.partitions(fresh=True)
+        return {"mourned": sum(self._tell(route, self._begun_ms) for route in routes)}
 
     def _tell(self, route: Route, begun_ms: int) -> int:
         told = 0

@@ -45,9 +45,9 @@ class Topology:
         self._refresh()
         return sorted(self._versions)
 
-    def partitions(self, pool: str | None = None) -> list[Route]:
-        """All partitions of all live versions, oldest version first."""
-        self._refresh()
+    def partitions(self, pool: str | None = None, *, fresh: bool = False) -> list[Route]:
+        """All partitions of all live versions, oldest version first; ``fresh``: as they are this very moment."""
+        self._refresh(force=fresh)
         return [
             Route(name, version, partition)
             for name in ([pool] if pool is not None else sorted(self._versions))

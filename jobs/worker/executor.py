@@ -152,6 +152,7 @@ class Executor:
         finally:
             database.close_stale()
             deactivate(active)
+            context.host = None  # it is over; and two that hold each other would be left to the garbage collector
             slot.current = None
 
     def _completed(self, result: Any, lease: LeasedJob, started_at: int) -> Completion:

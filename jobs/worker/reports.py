@@ -83,14 +83,13 @@ class Reports:
 
         StoreUnavailable where the server is away; what could not be told is told the next time.
         """
-        if all_of_them or monotonic() >= self._due:
-            chosen: Iterable[Lease] = {*self._progress, *self._lines}
-            self._due = monotonic() + REPORT_SECONDS
-        else:
-            chosen = ending
         with self._lock:
+            chosen: Iterable[Lease] = ending
+            if all_of_them or monotonic() >= self._due:
+                chosen = {*self._progress, *self._lines}
+                self._due = monotonic() + REPORT_SECONDS
             progress = {lease: said for lease in chosen if (said := self._progress.pop(lease, None)) is not None}
-            lines = {lease: said for lease in chosen if (said := self._lines.pop(lease, None)) is not None}
+            lines = {lease: logged for lease in chosen if (logged := self._lines.pop(lease, None)) is not None}
         try:
             self._tell_progress(progress)
             self._tell_lines(lines)

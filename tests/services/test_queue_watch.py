@@ -10,7 +10,8 @@ import pytest
 
 from jobs.engine import Engine
 from jobs.services import queue_watch
-from jobs.services.queue_watch import REMIND_SECONDS, QueueWatch
+from jobs.services.queue_watch import HOLD_MS, REMIND_SECONDS, QueueWatch
+from tests.support.clock import ManualClock
 
 
 class Pools:
@@ -35,7 +36,7 @@ def told() -> list[str]:
 
 @pytest.fixture
 def watch(pools: Pools, told: list[str]) -> QueueWatch:
-    engine: Any = SimpleNamespace(pools=pools)
+    engine: Any = SimpleNamespace(pools=pools, duties=SimpleNamespace(take=lambda *_: True))
     return QueueWatch(engine, lambda pool: told.append(pool.name), threshold=60.0)
 
 
@@ -74,3 +75,14 @@ def test_the_real_pools_have_what_it_looks_at(
 
     assert counts == {"long_queues": 1}
     assert told == ["default"]
+
+
+def test_one_host_watches_and_another_when_it_is_silent(
+    engine: Engine, clock: ManualClock, enqueue: Callable[..., list[str]], told: list[str]
+) -> None:
+    enqueue()
+    first, second = (QueueWatch(engine, lambda pool: told.append(pool.name), threshold=0.0) for _ in range(2))
+
+    assert [first.tick(), second.tick(), first.tick()] == [{"long_queues": 1}, {"long_queues": 0}, {"long_queues": 0}]
+    clock.advance(HOLD_MS / 1000 + 0.001)
+    assert second.tick() == {"long_queues": 1}
