@@ -145,10 +145,8 @@ class Schedules:
 
     # --- firing -------------------------------------------------------------------------------------------------------
 
-    def take(
-        self, token: str, *, limit: int = BATCH, known_sequence: int = 0, last_now: int = 0, elapsed_ms: int = 0
-    ) -> TakeReply:
-        """Claims what is due. ``last_now`` and ``elapsed_ms``: the last reply's, and what passed since on our clock."""
+    def take(self, token: str, *, limit: int = BATCH, known_sequence: int = 0) -> TakeReply:
+        """Claims what is due. ``known_sequence``: the highest of the replies so far."""
         reply = self._store.run(
             "schedule_take",
             self._keys,
@@ -157,9 +155,6 @@ class Schedules:
             claim_ms=CLAIM_MS,
             limit=limit,
             known_sequence=known_sequence,
-            last_now=last_now,
-            elapsed_ms=elapsed_ms,
-            tolerance_ms=JUMP_MS,
         )
         now, sequence, next_at, jump_from, jump_until, *rest = reply
         return TakeReply(
@@ -170,6 +165,11 @@ class Schedules:
             items=[_taken(*rest[at : at + 5]) for at in range(0, len(rest), 5)],
             is_behind=int(sequence) < known_sequence,
         )
+
+    def tell_jump(self, jump: tuple[int, int]) -> None:
+        """Lets every host know of times that the server's clock jumped over."""
+        told: dict[str, Any] = {"jump_from": jump[0], "jump_until": jump[1]}
+        self._store.call(lambda client: client.hset(self._keys.control, mapping=told))
 
     def fire(self, firings: Iterable[Firing], *, not_after: int) -> dict[str, str]:
         """Makes the jobs; by id: "created", "there" (a job has the id), "late" or "full" (nothing was made)."""

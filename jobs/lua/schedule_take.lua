@@ -1,6 +1,5 @@
 -- Takes schedules that are due. A claim that lapses makes its schedule due again; claims are counted, and the time of the
 -- first is kept. Nothing is taken where less has happened than the caller knows of: the store was put back or emptied.
--- A jump of the clock ahead is noted: how much further it went than the caller's own clock since its last call.
 -- Reply: now, sequence, when the next is due or '', begin and end of the last jump; then name, state, definition, number
 -- of the claim and time of the first, for each
 -- #include server_now
@@ -15,20 +14,8 @@ local token = ARGV[2] -- who takes
 local claim_ms = tonumber(ARGV[3]) -- how long a claim lasts
 local limit = tonumber(ARGV[4]) -- at most so many
 local known_sequence = tonumber(ARGV[5]) -- the highest that the caller has seen
-local last_now = tonumber(ARGV[6]) -- server time of the caller's last call, 0 = none
-local elapsed_ms = tonumber(ARGV[7]) -- on the caller's clock since then
-local tolerance_ms = tonumber(ARGV[8]) -- a jump shorter than this is none
 
 local now = server_now(clock, given_now)
-if last_now > 0 and now - last_now > elapsed_ms + tolerance_ms then
-  local from = last_now + elapsed_ms
-  local before = redis.call('HMGET', control, 'jump_from', 'jump_until')
-  if before[1] and tonumber(before[2]) >= from then
-    from = math.min(from, tonumber(before[1]))
-  end
-  redis.call('HSET', control, 'jump_from', from, 'jump_until', now)
-end
-
 local facts = redis.call('HMGET', control, 'sequence', 'jump_from', 'jump_until')
 local sequence = tonumber(facts[1] or 0)
 local reply = { now, sequence, '', tonumber(facts[2] or 0), tonumber(facts[3] or 0) }

@@ -18,7 +18,7 @@ import msgspec
 from jobs.core.job import moment
 from jobs.core.schedule.plan import Circumstances, Decision, Drop, Fire, Hold, Plan, Renew, Skip, State, Wait
 from jobs.engine import Engine, new_token
-from jobs.engine.schedules import BATCH, FIRE_MS, Firing, Record, Step, Taken, TakeReply
+from jobs.engine.schedules import BATCH, FIRE_MS, JUMP_MS, Firing, Record, Step, Taken, TakeReply
 from jobs.exceptions import OutcomeUnknown, PoolFull, ScheduleInvalid, SchedulerError, StoreUnavailable
 from jobs.services.definitions import Definitions
 from jobs.services.firing import planned_job, request
@@ -110,15 +110,22 @@ class Ticker:
 
     def _take(self, token: str) -> TakeReply:
         called_at = self._elapsed()
-        last_now, elapsed_ms = 0, 0
-        if self._last is not None:
-            last_now, elapsed_ms = self._last[0], int((called_at - self._last[1]) * 1000)
-        reply = self._engine.schedules.take(
-            token, known_sequence=self._sequence, last_now=last_now, elapsed_ms=elapsed_ms
-        )
-        self._last = (reply.now, called_at)
+        reply = self._engine.schedules.take(token, known_sequence=self._sequence)
         self._sequence = max(self._sequence, reply.sequence)
+        if self._last is not None and (jump := self._jump(reply, *self._last)) is not None:
+            log.warning("The server's clock jumped ahead by %.0f s", (jump[1] - jump[0]) / 1000)
+            self._engine.schedules.tell_jump(jump)
+            reply = reply._replace(jump=jump)
+        self._last = (reply.now, called_at)
         return reply
+
+    def _jump(self, reply: TakeReply, last_now: int, last_called_at: float) -> tuple[int, int] | None:
+        """What the server's clock jumped over since the last call. At most as long as since before that has passed."""
+        jumped_after = last_now + int((self._elapsed() - last_called_at) * 1000)
+        if reply.now - jumped_after <= JUMP_MS:
+            return None
+        told_after, told_until = reply.jump
+        return (min(jumped_after, told_after) if told_until >= jumped_after else jumped_after, reply.now)
 
     def _on_behind(self) -> None:
         """The store was emptied or put back: the definitions are compared with the database before anything fires."""

@@ -30,7 +30,7 @@ class Slot:
         return self.store.run("schedule_put", self.keys, items, at=NOW, forced=forced, **HISTORY)
 
     def take(self, now: int = NOW, token: str = "me", **arguments: Any) -> list[Any]:
-        given = {"claim_ms": 100, "limit": 10, "known_sequence": 0, "last_now": 0, "elapsed_ms": 0, "tolerance_ms": 50}
+        given = {"claim_ms": 100, "limit": 10, "known_sequence": 0}
         return self.store.run("schedule_take", self.keys, given_now=now, token=token, **{**given, **arguments})
 
     def advance(self, *items: Any, token: str = "me", at: int = NOW) -> list[int]:
@@ -69,12 +69,6 @@ def test_what_is_due_is_taken_once_until_the_claim_lapses(slot: Slot) -> None:
 
 def test_nothing_is_taken_from_a_store_that_has_seen_less(slot: Slot) -> None:
     assert slot.take(known_sequence=1) == [NOW, 0, NOW, 0, 0]
-
-
-def test_a_jump_of_the_clock_is_noted_from_where_it_was(slot: Slot) -> None:
-    assert slot.take(last_now=NOW - 1_000, elapsed_ms=960)[3:5] == [0, 0]
-    assert slot.take(last_now=NOW - 1_000, elapsed_ms=900)[3:5] == [NOW - 100, NOW]
-    assert slot.take(NOW + 10, last_now=NOW - 1_000, elapsed_ms=700)[3:5] == [NOW - 300, NOW + 10]
 
 
 def test_a_schedule_moves_on_under_its_claim(slot: Slot) -> None:

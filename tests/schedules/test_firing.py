@@ -414,10 +414,11 @@ def test_what_is_stored_of_a_schedule_and_cannot_be_read_stops_only_itself(world
 def test_a_servers_clock_that_jumps_an_hour_ahead_makes_no_storm(world: World, missed: str) -> None:
     world.schedule(missed=missed)
     ticker = world.ticker
-    real = iter(range(10_000))
-    ticker._elapsed = lambda: next(real)
+    ahead = 0.0
+    ticker._elapsed = lambda: world.clock.now_ms() / 1000 - ahead
     world.run(90)
     world.clock.advance(3600)
+    ahead = 3600
     for _ in range(90):
         world.clock.advance(1)
         ticker.tick()
@@ -434,6 +435,24 @@ def test_a_servers_clock_that_jumps_back_an_hour_repeats_nothing(world: World) -
     world.run(3600 + 60)
 
     assert world.fired() == [1, 2, 3, 4]
+
+
+def test_a_host_that_is_frozen_in_the_middle_of_a_call_sees_no_jump(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.schedule(missed="run_all")
+    world.run(30)
+    take = world.engine.schedules.take
+
+    def frozen(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.undo()
+        world.clock.advance(90)
+        return take(*args, **kwargs)
+
+    monkeypatch.setattr(world.engine.schedules, "take", frozen)
+    world.tick()
+
+    assert world.fired() == [1, 2]
 
 
 def test_a_machine_that_slept_has_missed_its_firings(world: World) -> None:
