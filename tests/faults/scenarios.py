@@ -310,7 +310,7 @@ def limits(folder: Path, profile: Profile) -> Report:
             run,
             {"freeze host": Every(1.0, nemesis.freeze_host(leases=2.0)), "kill host": Every(3.0, nemesis.kill_host)},
             while_=lambda: run.live() > 0,
-            within=240,
+            within=profile.jobs / 10 + 240,
         )
         run.wait_until_drained()
         return run.judge(
