@@ -15,6 +15,7 @@ local keep_minutes = tonumber(ARGV[4]) -- ms that the 5 min are kept
 local WINDOW, SLOT = 10000, 300000
 local STEP, MOST_STEPS, MOST_FIELDS, MOST_SLOTS = 500, 40, 4000, 10
 local MOST_TYPES, MOST_TOTALS, OTHERS = 200, 20000, '(others)'
+local FIRST_LOOK = 259200000 -- ms, three days
 local MEMORY = 0.3 -- weight of the newest window in the running mean
 
 local now = server_now(clock, given_now)
@@ -95,11 +96,12 @@ local function fold(window)
   return #stored / 2
 end
 
--- Without a mark nobody has folded here yet; what is older than the series would be of no use to them.
+-- Without a mark nobody has folded here yet: then jobs have come for some days at most without a worker or a reader. What
+-- is older than the series would be of no use to them.
 local current = math.floor(now / WINDOW)
-local oldest, goal = current - keep_minutes / WINDOW, current - keep_live
+local goal = current - keep_live
 local mark = tonumber(redis.call('HGET', control, 'folded_until') or nil)
-local at = math.max(mark or oldest, oldest)
+local at = math.max(mark or current - FIRST_LOOK / WINDOW, current - keep_minutes / WINDOW)
 local folded, fields, steps = 0, 0, 0
 while at < goal and fields < MOST_FIELDS and steps < MOST_STEPS do
   local last = math.min(at + STEP, goal) - 1

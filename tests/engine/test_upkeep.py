@@ -46,7 +46,7 @@ def test_an_ended_job_is_kept_for_its_retention_and_then_forgotten_whole(
     assert steps.engine.jobs.find(job_id) is None
     assert claims(steps.engine, "ids") == {}
     kept = {key.rpartition(":")[2] for key in everything(steps.engine.store) if ":live:" not in key}
-    assert kept <= {"topology", "sequence", "counters", "seconds", "minutes", "control", "wake", "grants"}
+    assert kept <= {"topology", "sequence", "counters", "seconds", "minutes", "news", "control", "wake", "grants"}
 
 
 def test_a_dead_job_is_kept_until_somebody_decides(steps: Steps, clock: ManualClock) -> None:
