@@ -108,7 +108,7 @@ if done_count > 0 then
 end
 for _, i in ipairs(stopped) do
   local id, record = ids[i], read_record(raw_records[i], '')
-  record[STATE], record[STARTED_AT], record[FINISHED_AT] = 'cancelled', unpack_bytes('>I8', starts[i]), now
+  record[STATE], record[STARTED_AT], record[FINISHED_AT], record[LOST] = 'cancelled', unpack_bytes('>I8', starts[i]), now, 0
   redis.call('ZREM', leased, id)
   redis.call('ZADD', cancelled, now_text, id)
   redis.call('HSET', states, id, pack_record(record))
