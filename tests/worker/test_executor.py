@@ -24,7 +24,7 @@ from jobs.core.job import LeasedJob
 from jobs.engine import Completion, Failure
 from jobs.exceptions import JobCancelled, JobTimeout, LeaseLost
 from jobs.registry import registry
-from jobs.worker import cells, executor
+from jobs.worker import cells, database, executor
 from jobs.worker.batch import Batch, Marks
 from jobs.worker.bridge import current_slot
 from jobs.worker.cells import Cells
@@ -52,8 +52,9 @@ class Bench:
 
     @cached_property
     def executor(self) -> Executor:
-        """Made with the settings that the test has made by then."""
+        """Made with the settings that the test has made by then. This thread is its slot's."""
         current_slot.set(self.slot)
+        database.adopt_thread()
         reports: Any = SimpleNamespace(
             progress=lambda lease, *what: self.said.append((lease.id, *what)),
             line=lambda lease, *what, at_ms: self.said.append((lease.id, *what, at_ms)),
