@@ -268,10 +268,10 @@ class Schedules:
             if cursor == 0:
                 return
 
-    def hold(self, keeper: str, *, hold_ms: int, known_pulse: str, pulse: str) -> tuple[bool, bool, int]:
+    def hold(self, keeper: str, *, hold_ms: int, known_pulse: str, pulse: str) -> tuple[bool, bool, int, int]:
         """Whether the caller keeps the definitions now; whether its last pulse is still there; the latest nominal time
-        that was dealt with."""
-        held, is_same, fired_until = self._store.run(
+        that was dealt with; how many definitions there are."""
+        held, is_same, fired_until, count = self._store.run(
             "schedule_hold",
             self._keys,
             given_now=self._now(),
@@ -280,7 +280,7 @@ class Schedules:
             known_pulse=known_pulse,
             pulse=pulse,
         )
-        return bool(held), bool(is_same), int(fired_until)
+        return bool(held), bool(is_same), int(fired_until), int(count)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 

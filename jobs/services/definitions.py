@@ -43,6 +43,8 @@ log = logging.getLogger("jobs.schedules")
 HOLD_MS = 4_000
 """A keeper that has not looked for as long has another in its place."""
 LOOK_SECONDS = 1.0
+HELD_SECONDS = 1.8
+"""So often the keeper says that it still is: with every second look."""
 KEEPER_SECONDS = 2.5
 """So often the other hosts ask whether there is one."""
 OVERLAP = timedelta(seconds=10)
@@ -91,6 +93,8 @@ class Definitions:
         self._stamp = moment(0)
         self._turn = 0
         self._unsettled: set[str] = set()
+        self._held_at = float("-inf")
+        self._count = 0  # of the definitions in the store, as far as is known
         self._lock = threading.Lock()
         self._notes: dict[str, State] = {}
         self._trouble = ""
@@ -132,11 +136,14 @@ class Definitions:
         return {"pushed": done.pushed, "cleared": done.removed}
 
     def _compare(self) -> Carried:
+        if self._is_keeper and self._checked.is_set() and monotonic() - self._held_at < HELD_SECONDS:
+            return self._look()
         pulse = new_token()
-        held, is_same, fired_until = self._engine.schedules.hold(
+        held, is_same, fired_until, self._count = self._engine.schedules.hold(
             self._me, hold_ms=HOLD_MS, known_pulse=self._pulse, pulse=pulse
         )
         is_known = is_same and self._is_keeper
+        self._held_at = monotonic()
         self._is_keeper, self._pulse = held, pulse if held else ""
         if not self._checked.is_set() and not held:
             return self._check() if self._is_behind(fired_until) else Carried()
@@ -150,9 +157,7 @@ class Definitions:
         """Whether the database knows of later firings than the store, which was put back or emptied."""
         latest = Schedule.objects.order_by("-last_fired_at").values_list("last_fired_at", flat=True)
         last = latest.exclude(last_fired_at=None).first()
-        return (last is not None and milliseconds_of(last) > fired_until) or (
-            self._engine.schedules.count() < Schedule.objects.count()
-        )
+        return (last is not None and milliseconds_of(last) > fired_until) or (self._count < Schedule.objects.count())
 
     def _check(self) -> Carried:
         """Compares everything."""
@@ -182,10 +187,11 @@ class Definitions:
             # A row that was stamped and pushed at its commit is no news to the store, but to the ticker of this host.
             done.pushed = len(rows)
             self._remember(rows)
-        if self._engine.schedules.count() != Schedule.objects.count():
+        if self._count != Schedule.objects.count():
             there = set(self._engine.schedules.names())
             gone = there - set(Schedule.objects.values_list("name", flat=True))
             done.removed = self._engine.schedules.remove(gone)
+            self._count = len(there) - len(gone)
             for name in gone:
                 self._seen.pop(name, None)
         return done

@@ -140,11 +140,11 @@ def test_a_removed_schedule_leaves_nothing(slot: Slot) -> None:
 
 
 def test_one_keeps_the_definitions_until_it_is_silent(slot: Slot) -> None:
-    assert slot.hold("a", pulse="1") == [1, 0, b"0"]
-    assert slot.hold("b") == [0, 0, b"0"]
-    assert slot.hold("a", NOW + 50, known="1", pulse="2") == [1, 1, b"0"]
-    assert slot.hold("b", NOW + 149) == [0, 0, b"0"]
-    assert slot.hold("b", NOW + 150) == [1, 0, b"0"]
+    assert slot.hold("a", pulse="1") == [1, 0, b"0", 1]
+    assert slot.hold("b") == [0, 0, b"0", 1]
+    assert slot.hold("a", NOW + 50, known="1", pulse="2") == [1, 1, b"0", 1]
+    assert slot.hold("b", NOW + 149) == [0, 0, b"0", 1]
+    assert slot.hold("b", NOW + 150) == [1, 0, b"0", 1]
 
 
 def test_a_hold_from_before_the_clock_was_set_back_binds_nobody(slot: Slot) -> None:

@@ -47,7 +47,8 @@ class World:
         return row
 
     def carry(self) -> None:
-        """What a host's service does each second."""
+        """What a host's service does with every second look, when it also asks whether it is still the keeper."""
+        self.definitions._held_at = float("-inf")
         self.definitions.tick()
 
     def tick(self) -> dict[str, int]:
