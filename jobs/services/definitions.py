@@ -40,12 +40,12 @@ from jobs.services.firing import planned_job
 
 log = logging.getLogger("jobs.schedules")
 
-HOLD_MS = 4_000
+HOLD_MS = 10_000
 """A keeper that has not looked for as long has another in its place."""
 LOOK_SECONDS = 1.0
-HELD_SECONDS = 1.8
-"""So often the keeper says that it still is: with every second look."""
-KEEPER_SECONDS = 2.5
+HELD_SECONDS = 4.8
+"""So often the keeper says that it still is: with every fifth look."""
+KEEPER_SECONDS = 5.0
 """So often the other hosts ask whether there is one."""
 OVERLAP = timedelta(seconds=10)
 """Rows are looked at again for as long after their stamp: it is older than the commit that makes it visible."""

@@ -42,7 +42,7 @@ class Limiter:
         return (BUSY_SECONDS if self._busy else IDLE_SECONDS) * random.uniform(0.9, 1.1)
 
     def tick(self) -> dict[str, int]:
-        waited_for = self._engine.limits.waited_for()
+        waited_for = self._engine.limits.waited_for() if _has_limits() else []
         self._forget_old_sights()
         sweep = monotonic() >= self._sweep_at or bool(self._seen_at)  # what was seen once is looked at again
         if monotonic() >= self._sweep_at:
@@ -86,6 +86,11 @@ class Limiter:
     def _forget_old_sights(self) -> None:
         oldest = monotonic() - 3 * IDLE_SECONDS
         self._seen_at = {what: at for what, at in self._seen_at.items() if at > oldest}
+
+
+def _has_limits() -> bool:
+    """Whether any type of this host has a limit: nobody could wait for one that it knows."""
+    return any(job_type.limits is not None for job_type in registry.all().values())
 
 
 def _limits_of(names: Iterable[str]) -> list[TypeLimits]:

@@ -10,10 +10,14 @@ import random
 from math import inf
 from time import monotonic
 
-from jobs.engine import Engine
+from jobs.core.job import Route
+from jobs.engine import Engine, PromoteReply
 from jobs.registry import registry
 
 EVERY_SECONDS = 20.0
+
+IDLE_SECONDS = 60.0
+"""Where nothing comes due meanwhile. Jobs that are delayed by less, and enqueued after the look, are counted late."""
 
 PARKED_SECONDS = 60.0
 """Parked jobs are looked for when what this host may run has changed, and now and then all the same: another host, that
@@ -32,6 +36,7 @@ class Promoter:
         self._engine = engine
         self._runnable: frozenset[str] | None = None
         self._unpark_at = inf
+        self._idle_until: dict[Route, float] = {}
 
     @property
     def every(self) -> float:
@@ -42,16 +47,23 @@ class Promoter:
         promoted = unparked = 0
         unpark = self._types_to_unpark()
         for route in self._engine.topology.partitions():
-            while True:
-                count = self._engine.leases.promote(route, BATCH).promoted
-                promoted += count
-                if count < BATCH:
-                    break
+            promoted += self._promote(route)
             if unpark:
                 unparked += self._engine.leases.unpark(route, unpark)
         if unparked:
             self._unpark_at = monotonic() + AGAIN_SECONDS
         return {"promoted": promoted, "unparked": unparked}
+
+    def _promote(self, route: Route) -> int:
+        """All that is due in a partition."""
+        if self._idle_until.get(route, 0.0) > monotonic():
+            return 0
+        promoted = 0
+        while (reply := self._engine.leases.promote(route, BATCH)).promoted == BATCH:
+            promoted += BATCH
+        promoted += reply.promoted
+        self._idle_until[route] = monotonic() + (0.0 if promoted else _idle_seconds(reply))
+        return promoted
 
     def _types_to_unpark(self) -> frozenset[str]:
         """What may run here, when it is time to look; else nothing."""
@@ -60,3 +72,10 @@ class Promoter:
             return frozenset()
         self._runnable, self._unpark_at = runnable, monotonic() + PARKED_SECONDS
         return runnable
+
+
+def _idle_seconds(reply: PromoteReply) -> float:
+    """For how long nothing can come due but what is new."""
+    if reply.next_due is None:
+        return IDLE_SECONDS
+    return min(IDLE_SECONDS, max(0.0, (reply.next_due - reply.now) / 1000))

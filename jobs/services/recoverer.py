@@ -8,7 +8,7 @@ from jobs.core.job import Route
 from jobs.engine import Engine, RecoverReply
 from jobs.runtime.announcing import announce_burials
 
-IDLE_MARGIN_SECONDS = 2.0
+IDLE_MARGIN_SECONDS = 3.0
 """Where nothing is leased, the next lease is a whole lease away; a little later is soon enough."""
 
 BATCH = 100

@@ -345,7 +345,7 @@ def test_one_host_keeps_the_definitions_and_another_takes_over_when_it_is_gone(w
     other, _ = world.host()
     assert (world.definitions.every, other.every) == (definitions.LOOK_SECONDS, definitions.KEEPER_SECONDS)
 
-    world.clock.advance(5)
+    world.clock.advance(definitions.HOLD_MS / 1000)
     other.tick()
     world.carry()
     assert (world.definitions.every, other.every) == (definitions.KEEPER_SECONDS, definitions.LOOK_SECONDS)

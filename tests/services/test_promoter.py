@@ -9,7 +9,7 @@ from jobs.core.job import LeasedJob
 from jobs.engine import Engine
 from jobs.registry import registry
 from jobs.services import promoter as promoter_module
-from jobs.services.promoter import AGAIN_SECONDS, BATCH, EVERY_SECONDS, Promoter
+from jobs.services.promoter import AGAIN_SECONDS, BATCH, EVERY_SECONDS, IDLE_SECONDS, Promoter
 from jobs.store.keys import SettingKeys
 from tests.acceptance.handlers import jobs as handlers
 from tests.services.conftest import ROUTE
@@ -42,6 +42,37 @@ def test_pools_that_nobody_serves_are_looked_after_too(
     enqueue(pool="nobody", delay_ms=10)
     clock.advance(1.0)
     assert Promoter(engine).tick()["promoted"] == 1
+
+
+def test_it_looks_again_when_the_next_job_comes_due(
+    engine: Engine, clock: ManualClock, enqueue: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueue(delay_ms=30_000)
+    promoter = Promoter(engine)
+    now = promoter_module.monotonic()
+    monkeypatch.setattr(promoter_module, "monotonic", lambda: now)
+    promoter.tick()
+    clock.advance(30)
+
+    now += 29
+    assert promoter.tick()["promoted"] == 0
+    now += 1.1
+    assert promoter.tick()["promoted"] == 1
+
+
+def test_a_partition_without_delayed_jobs_is_looked_at_now_and_then(
+    engine: Engine, enqueue: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueue()
+    promote, looks = engine.leases.promote, list[Any]()
+    monkeypatch.setattr(engine.leases, "promote", lambda *given: looks.append(given) or promote(*given))
+    promoter = Promoter(engine)
+    for _ in range(3):
+        promoter.tick()
+    now = promoter_module.monotonic() + IDLE_SECONDS
+    monkeypatch.setattr(promoter_module, "monotonic", lambda: now)
+    promoter.tick()
+    assert len(looks) == 2
 
 
 def test_hosts_do_not_tick_in_step(engine: Engine) -> None:
