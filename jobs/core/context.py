@@ -32,6 +32,9 @@ class Host(Protocol):
 
 _logger = logging.getLogger("jobs.job")
 
+MOST_PROGRESS = 10**18
+"""More than this nobody counts, and what keeps it could not."""
+
 
 class Context(msgspec.Struct, eq=False):
     """The running job, as its handler sees it. Ask for it with a parameter called ``ctx``.
@@ -116,13 +119,8 @@ class Context(msgspec.Struct, eq=False):
 
     def progress(self, current: float, total: float | None = None, message: str = "") -> None:
         """Says how far the work is. Shown live; calls in quick succession may be merged into the last one."""
-        given: dict[str, object] = {"current": current} if total is None else {"current": current, "total": total}
-        for name, number in given.items():
-            if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < float("inf"):
-                raise OptionInvalid(
-                    f"progress {name}: expected a number of 0 or more, got {shown(number)}",
-                    fix="Write ctx.progress(3, 12) or ctx.progress(0.25, 1.0).",
-                )
+        current = _amount("current", current)
+        total = None if total is None else _amount("total", total)
         if self.host is not None:
             self.host.progress(current, total, str(message))
 
@@ -153,6 +151,16 @@ class Context(msgspec.Struct, eq=False):
             yield self
         finally:
             deactivate(token)
+
+
+def _amount(name: str, number: object) -> float:
+    """The number as one of Python's own: those of NumPy look alike, and what carries them on does not know them."""
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MOST_PROGRESS:
+        raise OptionInvalid(
+            f"progress {name}: expected a number of 0 or more, got {shown(number)}",
+            fix="Write ctx.progress(3, 12) or ctx.progress(0.25, 1.0).",
+        )
+    return int(number) if isinstance(number, int) else float(number)
 
 
 _current: ContextVar[Context] = ContextVar("jobs_context")

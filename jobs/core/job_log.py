@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from jobs.core.job import iso
+from jobs.core.wording import shown
 
 Keep = Callable[[int, str, dict[str, Any]], None]
 """Takes ``(level, message, fields)`` to where lines are kept. Must not block: async handlers call it too."""
@@ -66,14 +67,15 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         self._keep = keep
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """See ``logging.Logger.log``. All the other methods come here. Never raises."""
+        """See ``logging.Logger.log``. All the other methods come here. Raises nothing, whatever is to be shown."""
         fields = {name: kwargs.pop(name) for name in kwargs.keys() - ARGUMENTS_OF_LOGGING}
         is_wanted = self.logger.isEnabledFor(level)
         if not is_wanted and (self._keep is None or level < KEPT_LEVEL):
             return
         message = _message(msg, args)
         if message is None:  # as shown, also in the log of the process: the mistake is no reason to lose the line
-            message, msg, args = f"{msg} {args!r}", "%s %r", (msg, args)
+            message = f"{msg if isinstance(msg, str) else shown(msg)} {shown(args)}"
+            msg, args = "%s", (message,)
         if self._keep is not None:
             self._keep(level, message, fields | _raised(kwargs.get("exc_info")))
         if is_wanted:
@@ -83,14 +85,13 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
 
 
 def _message(msg: object, args: tuple[Any, ...]) -> str | None:
-    """As ``LogRecord.getMessage`` makes it; None where the arguments do not fit."""
-    text = str(msg)
-    if not args:
-        return text
-    values = args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args
+    """As ``LogRecord.getMessage`` makes it; None where the arguments do not fit, or cannot be made text."""
     try:
-        return text % values
-    except (TypeError, ValueError, KeyError):
+        text = str(msg)
+        if not args:
+            return text
+        return text % (args[0] if len(args) == 1 and isinstance(args[0], Mapping) and args[0] else args)
+    except Exception:  # the values' own code runs here
         return None
 
 
@@ -103,4 +104,7 @@ def _raised(exc_info: object) -> dict[str, str]:
         info = current_error()
     if not info or info[0] is None:
         return {}
-    return {TRACEBACK: "".join(traceback.format_exception(*info))}
+    try:
+        return {TRACEBACK: "".join(traceback.format_exception(*info))}
+    except Exception:  # not what an exception left
+        return {TRACEBACK: shown(exc_info)}

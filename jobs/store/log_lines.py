@@ -48,7 +48,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return _text(value, FIELD_LIMIT)
     try:
-        return msgspec.json.decode(msgspec.json.encode(value, enc_hook=_shown))
+        plain = msgspec.json.decode(msgspec.json.encode(value, enc_hook=_shown))
+        _pack(plain)  # JSON knows larger numbers
+        return plain
     except Exception:  # the value's own code runs here
         return _shown(value)
 

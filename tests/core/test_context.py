@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from datetime import UTC, datetime
+from enum import IntEnum
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from jobs.core.context import Context, activate, current_context, deactivate
 from jobs.core.job import LeasedJob, Route
 from jobs.core.job_log import JobLog
 from jobs.exceptions import JobCancelled, LeaseLost, OptionInvalid
+from jobs.store.codec import encode_progress
+from jobs.store.log_lines import decode_line, encode_line
 
 
 def lease(**changes: Any) -> LeasedJob:
@@ -94,7 +97,29 @@ def test_progress_is_handed_on() -> None:
     assert host.heard == [(3, 12, "thumbnails"), (0.5, None, "")]
 
 
-@pytest.mark.parametrize("current", [-1, float("nan"), float("inf"), "3", True, None])
+class Unspeakable:
+    def __repr__(self) -> str:
+        raise ConnectionError("the row is gone")
+
+
+class Step(IntEnum):
+    TWO = 2
+
+
+class FloatOfALibrary(float):
+    """As NumPy's: MessagePack takes it for no number."""
+
+
+def test_progress_is_handed_on_as_numbers_that_can_be_stored() -> None:
+    host = Host()
+
+    Context(lease(), {}, host=host).progress(FloatOfALibrary(0.5), Step.TWO)
+
+    assert [type(number) for number in host.heard[0][:2]] == [float, int]
+    assert encode_progress(*host.heard[0])
+
+
+@pytest.mark.parametrize("current", [-1, float("nan"), float("inf"), "3", True, None, 2**70, 10**400, 1e300])
 def test_progress_refuses_what_is_no_number(current: Any) -> None:
     with pytest.raises(OptionInvalid, match="progress current"):
         context().progress(current)
@@ -150,6 +175,33 @@ class TestLog:
             log.info("%d pages", "many")
 
         assert host.heard[0][1] == caplog.messages[0] == "%d pages ('many',)"
+
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda log: log.info(Unspeakable()),
+            lambda log: log.info("read %s", Unspeakable()),
+            lambda log: log.info("%d pages", Unspeakable()),
+            lambda log: log.info("read", page=Unspeakable()),
+            lambda log: log.info("read", sizes=[2**64, -(10**400), float("nan")], by={None: {1, 2}}, raw=b"\xff"),
+            lambda log: log.log(10**30, "read"),
+        ],
+    )
+    def test_nothing_that_is_to_be_shown_keeps_the_line_from_being_kept(
+        self, call: Any, host: Host, log: JobLog
+    ) -> None:
+        call(log)
+
+        ((level, message, fields),) = host.heard
+        assert decode_line(1, 1, encode_line(0, level, message, fields)).message
+
+    def test_what_is_no_exception_is_shown_in_its_place(
+        self, host: Host, log: JobLog, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with caplog.at_level(logging.CRITICAL, "jobs.job"):
+            log.info("read", exc_info=("a", "b", "c"))  # type: ignore[arg-type]
+
+        assert host.heard[0][2] == {"traceback": "('a', 'b', 'c')"}
 
     def test_an_exception_leaves_its_traceback(self, host: Host, log: JobLog) -> None:
         try:
