@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -11,11 +11,14 @@ from jobs.api import audit
 from jobs.core import options
 from jobs.core.job import moment
 from jobs.core.pause import Pause, Scope
+from jobs.core.wording import shown
 from jobs.engine import get_engine
 from jobs.exceptions import OptionInvalid
 
 Until = datetime | timedelta | None
 """When a pause ends by itself: a moment (aware), a span from now, or None for never."""
+
+FOR_AN_HOUR = "Write until=timedelta(hours=1)."
 
 ACTIONS = {"everything": "scheduler", "pool": "pool", "type": "type"}
 
@@ -55,15 +58,27 @@ def resume(scope: Scope) -> None:
 
 
 def _moment(until: Until) -> datetime | None:
-    """The moment; a span counts from now by the server's clock, which is the one that ends the pause."""
-    if isinstance(until, timedelta):
-        try:
-            return moment(get_engine().pauses.now_ms()) + until
-        except OverflowError:
-            raise OptionInvalid(f"until: {until} is longer than the calendar reaches") from None
-    if until is not None and until.utcoffset() is None:
-        raise OptionInvalid("until: has no time zone, so it names no moment", fix="Write until=timedelta(hours=1).")
-    return until
+    """The moment; a span counts from now by the server's clock, which is the one that ends the pause.
+
+    One that is past is refused: it would pause nothing, and take the place of a pause that holds.
+    """
+    if until is None:
+        return None
+    now = moment(get_engine().pauses.now_ms())
+    try:
+        if isinstance(until, timedelta):
+            end = now + until
+        elif not isinstance(until, datetime):
+            raise OptionInvalid(f"until: {shown(until)} is neither a moment nor a span", fix=FOR_AN_HOUR)
+        elif until.utcoffset() is None:
+            raise OptionInvalid("until: has no time zone, so it names no moment", fix=FOR_AN_HOUR)
+        else:
+            end = until.astimezone(UTC)
+    except OverflowError:
+        raise OptionInvalid(f"until: {until} is beyond what the calendar reaches", fix=FOR_AN_HOUR) from None
+    if end <= now:
+        raise OptionInvalid(f"until: {until} is over already, so nothing would be paused", fix=FOR_AN_HOUR)
+    return end
 
 
 def _shown(pause: Pause | None) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta
+from datetime import timezone as fixed_zone
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from jobs.conf import get_settings
 from jobs.engine import Engine, PoolNotFound, WorkerInfo, WorkerNotFound
 from jobs.exceptions import OptionInvalid, OutcomeUnknown, StoreUnavailable
 from jobs.testing import drain
+
+FAR_WEST = fixed_zone(timedelta(hours=-12))
 
 CONTRACT_POOL = [
     "name",
@@ -67,8 +70,28 @@ class TestPools:
         assert paused is not None
         assert paused.until is not None
 
+    @pytest.mark.parametrize("over", [timedelta(0), timedelta(hours=-1), datetime(2001, 1, 1, tzinfo=FAR_WEST)])
+    def test_a_pause_that_would_be_over_is_refused_and_takes_the_place_of_none(self, over: Any) -> None:
+        pools.pause("critical", by="ann", reason="deploy")
+
+        with pytest.raises(OptionInvalid, match="is over already"):
+            pools.pause("critical", by="ben", until=over)
+
+        paused = pools.get("critical").paused
+        assert paused is not None
+        assert paused.by == "ann"
+
     @pytest.mark.parametrize(
-        "wrong", [{"until": datetime(2100, 1, 1)}, {"by": ""}, {"by": "a\nb"}, {"reason": "\ud800"}]
+        "wrong",
+        [
+            {"until": datetime(2100, 1, 1)},
+            {"until": 3600},
+            {"until": timedelta.max},
+            {"until": datetime.max.replace(tzinfo=FAR_WEST)},
+            {"by": ""},
+            {"by": "a\nb"},
+            {"reason": "\ud800"},
+        ],
     )
     def test_a_pause_that_cannot_be_shown_or_timed_is_refused(self, wrong: dict[str, Any]) -> None:
         with pytest.raises(OptionInvalid):
