@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 from typing import Any
 
@@ -12,10 +13,15 @@ from jobs.engine import Engine
 from jobs.registry import registry
 from jobs.signals import job_died
 
+log = logging.getLogger("jobs.runtime")
+
 
 def announce(signal: Signal, sender: object, **arguments: Any) -> None:
     """To all receivers. What one of them raises Django logs (``django.dispatch``), and nobody else notices."""
-    signal.send_robust(sender, **arguments)
+    try:
+        signal.send_robust(sender, **arguments)
+    except BaseException:  # SystemExit of a library, a cancelled task: Django stops at plain exceptions
+        log.exception("a receiver of a signal of %s wanted to end more than itself", sender)
 
 
 def announce_burials(engine: Engine, ids: Collection[str]) -> None:

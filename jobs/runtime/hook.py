@@ -25,7 +25,7 @@ class Hook:
         try:
             function: Callable[[Any], Any] = import_string(self.path)
             (async_to_sync(function) if iscoroutinefunction(function) else function)(subject)
-        except Exception:
+        except BaseException:  # SystemExit of a library, a cancelled task: the thread has other things to do
             log.exception("the hook %s failed", self.path)
         finally:
             close_old_connections()

@@ -33,7 +33,15 @@ def test_it_is_called_with_what_it_is_about(name: str) -> None:
     assert called == ["a job"]
 
 
-@pytest.mark.parametrize("name", ["failing", "nowhere"])
+def leaving(subject: object) -> None:
+    raise SystemExit(3)
+
+
+async def giving_up(subject: object) -> None:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("name", ["failing", "leaving", "giving_up", "nowhere"])
 def test_what_it_raises_is_logged_and_ends_there(name: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "jobs.runtime"):
         Hook(f"{__name__}.{name}")("a job")
