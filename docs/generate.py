@@ -1,8 +1,8 @@
 """Writes docs/reference/ from the code, so that it says what the code does. ``make docs`` runs it.
 
 Sources: the docstrings of ``jobs.exceptions``, the headers of the Lua files, the fields of ``jobs.conf.Settings`` with
-.env.example, the parsers of the commands, and the structs of ``jobs.core.workflow``. A test generates all pages again and
-compares.
+.env.example, the parsers of the commands, and the structs of ``jobs.core.workflow``. A test generates all pages again
+and compares.
 """
 
 from __future__ import annotations

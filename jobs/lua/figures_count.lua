@@ -1,4 +1,5 @@
 -- Counts what no other script sees: an enqueue that found its job there already, for instance.
+-- Reply: "ok"
 -- #include server_now
 -- #include tally
 local clock = KEYS[1] -- string: high-water mark of server time

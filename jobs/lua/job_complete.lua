@@ -23,14 +23,29 @@ local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local items = 3 -- ARGV[3..]: groups of token, type, own retention (ms, '' = the default), count, then that many times id, start (8 bytes, ms) and result ('' = none) in one
 
+-- Whether these are the bytes of a record under this token.
+local function is_under_token(raw, token)
+  return byte_at(raw, TOKEN_BYTE - 1) == #token and part_of(raw, TOKEN_BYTE, TOKEN_BYTE - 1 + #token) == token
+end
+
+-- How many bytes come before STARTED_AT.
+local function head_length(raw, token)
+  local worker_byte = TOKEN_BYTE + #token
+  return worker_byte + byte_at(raw, worker_byte)
+end
+
+-- What comes before STARTED_AT once the job has succeeded: state, no lost leases, finished.
+local SUCCEEDED_STATE = string.char(SUCCEEDED_CODE)
+local function succeeded_head(head, finished_at_bytes)
+  return SUCCEEDED_STATE .. part_of(head, 2, 17) .. '\0' .. part_of(head, 19, 39) .. finished_at_bytes .. part_of(head, 48)
+end
+
 local now = server_now(clock, given_now)
 local ids, starts, groups = {}, {}, {}
 local at = items
 while at <= #ARGV do
   local first, count = #ids, tonumber(ARGV[at + 3])
-  if not count or count > #ARGV then
-    return redis.error_reply('INVALID a group of completions has no count')
-  end
+  assert(count and count <= #ARGV, 'a group of completions has no count')
   for i = 1, count do
     ids[first + i], starts[first + i] = ARGV[at + 2 * i + 2], ARGV[at + 2 * i + 3]
   end

@@ -418,6 +418,7 @@ def check_store_then_channel_layer() -> Iterator[Finding]:
 
 Check = Callable[[], Iterable[Finding]]
 
+
 def check_schedules() -> Iterator[Finding]:
     """Whether something should have fired and did not, and whether some row cannot fire."""
     with api.budget(STORE_SECONDS):

@@ -484,7 +484,7 @@ def _json_or_none(raw: bytes | None) -> Any:
         return _from_json(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
+
+
 def _progress_at(raw: bytes | None) -> datetime | None:
     return _moment_or_none(int.from_bytes(raw[:8], "big")) if raw else None
-
-

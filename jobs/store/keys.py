@@ -93,7 +93,7 @@ class PartitionKeys:
         # Control: hash pause_version, paused_until, paused_types (told by jobs.store.pauses), recovered_at, hold_until,
         # clock_alarm, folded_until, run_ms.
         self.control = prefix + "control"
-        # Figures (jobs.core.figures). Live: one hash "<figure>:<type>" → number for each 10 s, named by its number since
+        # Figures (jobs.core.figures). Live: one hash "<figure>:<type>" → number per 10 s, named by its number since
         # the epoch; every script adds to the present one. Bound: figures_fold.lua carries those that are over into
         # counters (the same fields, totals since ever; at most 20,000) and into two streams whose entries hold a packed
         # map for all types and one for each: seconds (10 s each, kept a day) and minutes (5 min each, kept 30 days).

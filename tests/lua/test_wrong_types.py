@@ -126,7 +126,7 @@ def spoil(partition: Partition, key: str) -> None:
 
 
 def test_no_script_is_forgotten() -> None:
-    """Prune, reads and scripts of shared keys have one key to write, or none; settings and limits have own tests."""
+    """Prune, reads and scripts of shared keys have one key to write, or none; others have tests of their own."""
     tested = {call[1] for call in CALLS.values()}
 
     assert {path.stem for path in LUA_DIR.glob("*.lua")} - tested == {
@@ -136,6 +136,7 @@ def test_no_script_is_forgotten() -> None:
         "figures_read",
         "holder_drop",
         "holder_take",
+        "job_fire",
         "job_prune",
         "job_read",
         "job_unstarted",
@@ -150,6 +151,12 @@ def test_no_script_is_forgotten() -> None:
         "pool_autoscale",
         "pool_create",
         "pool_set",
+        "schedule_advance",
+        "schedule_hold",
+        "schedule_put",
+        "schedule_record",
+        "schedule_remove",
+        "schedule_take",
         "service_take",
         "type_set",
         "worker_beat",
