@@ -15,7 +15,6 @@ from jobs.store.scripts import LUA_DIR
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps
 
-
 WITH_TESTS_OF_THEIR_VERBS = ("death_", "figures_", "log_read", "job_log", "schedule_", "job_fire")
 """Called by the tests of ``engine.deaths``, ``series``, ``logs`` and ``schedules``."""
 
