@@ -145,6 +145,28 @@ def test_the_latest_of_many_firings_of_an_expression_are_found_from_their_end() 
     assert skipped.catch_up == 3
 
 
+@pytest.mark.parametrize("count", [1, 3, 100])
+@pytest.mark.parametrize("cron", ["* * * 1 1 *", "* * 1 1 *", "0 0 29 2 *", "*/7 3 * * 1"])
+def test_the_latest_firings_are_found_at_once_also_where_they_are_thick_and_far_apart(cron: str, count: int) -> None:
+    of = plan(kind="cron", cron=cron, missed="run_all", missed_limit=count)
+    looked, ask = [], of.next_after
+    first, until = ask(at(-6 * 366 * 1440)), at(0)
+    assert first is not None
+    of.next_after = lambda after: looked.append(after) or ask(after)  # type: ignore[method-assign,func-returns-value]
+
+    found = of.latest(first, until, count)
+
+    assert len(looked) < 2_000 + 40 * count
+    assert found == [*of.between(found[0], until)]  # nothing between them is left out, and the last is the last
+    assert len(found) == count or found[0] == first
+
+
+def test_a_jitter_never_reaches_over_the_firing_that_follows() -> None:
+    of = plan(kind="cron", cron="* * * * *", jitter_seconds=600)
+
+    assert all(0 <= of.act_at(at(minute)) - at(minute) < 60_000 for minute in range(100))
+
+
 def test_what_somebody_took_in_time_is_fired_by_whoever_comes_next() -> None:
     of = plan()
     taken_in_time = {"taken_at": at(1), "is_retry": True}

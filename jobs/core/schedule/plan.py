@@ -6,10 +6,10 @@ step can be taken again by anybody, at any later time, and comes out the same. T
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +17,6 @@ import msgspec
 from jobs.core.job import moment
 from jobs.core.schedule.definition import Stored
 from jobs.core.schedule.kinds import Rule
-from jobs.core.schedule.preview import firings
 
 COUNTED = 1_000
 """Firings of a skipped stretch are counted up to so many; of a longer one only begin and end are kept."""
@@ -138,11 +137,18 @@ class Plan:
         return None if nominal is None or (end is not None and nominal >= end) else milliseconds_of(nominal)
 
     def act_at(self, nominal: int) -> int:
-        """The nominal time and its jitter, which is the same for the same firing wherever it is computed."""
-        if not self.definition.jitter_seconds:
+        """The nominal time and its jitter, which is the same for the same firing wherever it is computed.
+
+        It reaches at most up to the nominal time that follows.
+        """
+        longest = self.definition.jitter_seconds * 1000
+        if not longest:
             return nominal
+        following = self.next_after(nominal)
+        if following is not None:
+            longest = min(longest, following - nominal)
         digest = blake2b(f"{self.definition.name}\0{nominal}".encode(), digest_size=8).digest()
-        return nominal + int(int.from_bytes(digest, "big") / 2**64 * self.definition.jitter_seconds * 1000)
+        return nominal + int(int.from_bytes(digest, "big") / 2**64 * longest)
 
     def between(self, first: int, until: int) -> Iterator[int]:
         """The nominal times from ``first``, itself one, up to and including ``until``."""
@@ -152,16 +158,23 @@ class Plan:
             at = self.next_after(at)
 
     def latest(self, first: int, until: int, count: int) -> list[int]:
-        """The last ``count`` of them."""
-        beyond = next(iter(firings(self.rule, moment(until))), None)
-        width = max(1, (milliseconds_of(beyond) - until if beyond else until - first)) * count
+        """The last ``count`` of them.
+
+        They may be thick in some places and far apart in others: stretches before the end are looked through, longer
+        each time, then halved where one holds far too many. The cost depends on ``count``, not on how many there are.
+        """
+        whole = until - first + 1
+        too_short, too_long, width = 0, 0, min(whole, 1000 * count)
         while True:
-            begin = max(first - 1, until - width)
-            start = self.next_after(begin)
-            found = deque(self.between(start, until) if start is not None else (), maxlen=count)
-            if len(found) == count or begin < first:
-                return list(found)
-            width *= 4
+            start = self.next_after(until - width)
+            found = [] if start is None else [*islice(self.between(start, until), 2 * count + 1)]
+            if len(found) > 2 * count:
+                too_long = width
+            elif len(found) >= count or width == whole:
+                return found[-count:]
+            else:
+                too_short = width
+            width = (too_short + too_long) // 2 if too_long else min(4 * width, whole)
 
     # --- decisions ----------------------------------------------------------------------------------------------------
 
