@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -11,12 +12,14 @@ from typing import Any, NamedTuple
 import msgspec
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.db import router, transaction
 from django.utils import timezone as clock
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
 from jobs.api.forecast import Forecast, aforecast, forecast
 from jobs.api.handle import JobHandle, handle_of
+from jobs.api.jobs import masked
 from jobs.api.schedule_status import FiringView, LateSchedule, ScheduleStatus, alate, astatus, late, status
 from jobs.core import schedule
 from jobs.core.job import moment
@@ -105,7 +108,7 @@ def delete(name: str) -> None:
     row = _of_people(name)
     before = row.snapshot()
     row.delete()
-    audit.record("schedule.delete", name, before=before)
+    record_change("schedule.delete", name, before, {})
 
 
 def pause(name: str, *, by: str = "", reason: str = "") -> Schedule:
@@ -165,15 +168,29 @@ def _saved(row: Schedule, fields: Mapping[str, Any], by: str, action: str) -> Sc
         row.save()
     except ValidationError as error:
         raise ScheduleInvalid(" ".join(error.messages)) from None
-    after = row.snapshot()
-    changed = [name for name in after if before.get(name) != after[name]]
-    audit.record(
-        action,
-        row.name,
-        before={name: before.get(name) for name in changed},
-        after={name: after[name] for name in changed},
-    )
+    record_change(action, row.name, before, row.snapshot())
     return row
+
+
+def record_change(action: str, name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Writes into the audit log what differs between two snapshots of a schedule; an empty one: it was not there.
+
+    Entries are kept for ever and read by many: arguments that the job type redacts are masked.
+    """
+    changed = [field for field in after or before if before.get(field) != after.get(field)]
+    audit.record(action, name, before=_told(before, changed), after=_told(after, changed))
+
+
+def _told(snapshot: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+    shown_fields = snapshot_shown(snapshot)
+    return {field: shown_fields[field] for field in fields if field in shown_fields}
+
+
+def snapshot_shown(snapshot: Mapping[str, Any]) -> dict[str, Any]:
+    """A snapshot of a schedule as people may see it."""
+    if "payload" not in snapshot:
+        return dict(snapshot)
+    return {**snapshot, "payload": masked(str(snapshot.get("job_type")), snapshot["payload"])}
 
 
 # --- acting ----------------------------------------------------------------------------------------------------------
@@ -216,6 +233,8 @@ def backfill(
     ``rate``: at most so many jobs a second. May be stopped and started again: what is there is not made twice.
     ScheduleNotFound, OptionInvalid where the range is not past or holds too many.
     """
+    if rate is not None and not 0 < rate < float("inf"):
+        raise OptionInvalid(f"rate: {shown(rate)} is no number of jobs a second.", fix="Give one above 0, or None.")
     row = get(name)
     return _backfill(get_engine(), row, _nominal_times(row, start, end), rate, by)
 
@@ -259,12 +278,12 @@ def _backfill(
     finally:
         if made:
             now = engine.schedules.server_now_ms()
-            first, last = nominals[0], nominals[-1]
+            first = nominals[0]
             several = Record(
-                due=first, until=last, count=made, at=now, outcome="fired", reason="backfill", by=by or "?"
+                due=first, until=done, count=made, at=now, outcome="fired", reason="backfill", by=by or "?"
             )
             _note(engine, row.name, several)
-            span = {"from": moment(nominals[0]), "to": moment(done), "made": made}
+            span = {"from": moment(first), "to": moment(done), "made": made}
             audit.record("schedule.backfill", row.name, after={name: str(value) for name, value in span.items()})
 
 
@@ -297,10 +316,18 @@ def export(names: Iterable[str] | None = None) -> Sequence[dict[str, Any]]:
 def import_(items: Iterable[Mapping[str, Any]], *, by: str = "", dry_run: bool = False) -> Imported:
     """Creates what is new and changes what differs. All of it is checked before the first is stored.
 
-    Raises the errors of ``create``, with the name of the schedule.
+    Raises the errors of ``create``, with the name of the schedule; then nothing is stored.
     """
-    done = Imported([], [], [], [])
     wanted = [_checked(item) for item in items]
+    names = Counter(definition.name for definition in wanted)
+    if twice := [name for name, number in names.items() if number > 1]:
+        raise ScheduleInvalid(f"The schedule {shown(twice[0])} stands there twice.", fix="Leave one of them.")
+    with transaction.atomic(router.db_for_write(Schedule)):
+        return _imported(wanted, by, dry_run)
+
+
+def _imported(wanted: Iterable[Definition], by: str, dry_run: bool) -> Imported:
+    done = Imported([], [], [], [])
     for definition in wanted:
         row = Schedule.objects.filter(name=definition.name).first()
         fields = {name: getattr(definition, name) for name in FIELDS}
@@ -312,7 +339,10 @@ def import_(items: Iterable[Mapping[str, Any]], *, by: str = "", dry_run: bool =
             continue
         (done.created if row is None else done.changed).append(definition.name)
         if not dry_run:
-            _saved(row or Schedule(), fields, by, "schedule.import")
+            try:
+                _saved(row or Schedule(), fields, by, "schedule.import")
+            except SchedulerError as error:
+                raise _named(error, definition.name) from None
     return done
 
 
@@ -321,8 +351,12 @@ def _checked(item: Mapping[str, Any]) -> Definition:
         definition = definition_of({"timezone": settings.TIME_ZONE, **item})
         registry.get(definition.job_type).encode(definition.payload)
     except SchedulerError as error:
-        raise type(error)(f"The schedule {shown(item.get('name'))}: {error}", fix=error.fix) from None
+        raise _named(error, item.get("name")) from None
     return definition
+
+
+def _named(error: SchedulerError, name: Any) -> SchedulerError:
+    return type(error)(f"The schedule {shown(name)}: {error}", fix=error.fix)
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------

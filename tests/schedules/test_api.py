@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.exceptions import ValidationError
 
 from jobs import Interval, job, schedules
 from jobs.api import forecast as forecasts
 from jobs.api import schedule_status
 from jobs.api import schedules as module
 from jobs.core.pause import EVERYTHING
-from jobs.core.schedule.definition import Stored, definition_of
+from jobs.core.schedule.definition import FIELDS, Stored, definition_of
 from jobs.core.schedule.load import minutes
 from jobs.core.schedule.plan import Plan, milliseconds_of
-from jobs.exceptions import OptionInvalid, PayloadInvalid, ScheduleInvalid, UnknownJobType, WrongState
+from jobs.exceptions import OptionInvalid, PayloadInvalid, ScheduleInvalid, SchedulerError, UnknownJobType, WrongState
 from jobs.models import AuditEntry, Schedule
 from jobs.services.definitions import declare
 from tests.schedules.conftest import World
@@ -126,6 +128,32 @@ def test_a_backfill_of_the_future_is_refused(world: World) -> None:
         schedules.backfill_count("s", world.now, world.now + timedelta(hours=1))
 
 
+def test_a_backfill_that_is_stopped_says_how_far_it_came_and_can_be_gone_on_with(world: World) -> None:
+    create(world)
+    start = world.now
+    world.clock.advance(60 * 300)
+    end = world.now
+
+    for progress in schedules.backfill("s", start, end, by="ana"):
+        half = progress
+        break
+
+    [record] = world.records()
+    assert half.until is not None
+    assert half.until < end
+    assert (record.count, record.until) == (half.made, milliseconds_of(half.until))
+    assert AuditEntry.objects.get(action="schedule.backfill").after["to"] == str(half.until)
+    rest = [*schedules.backfill("s", start, end)][-1]
+    assert (rest.made, rest.there) == (301 - half.made, half.made)
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf")])
+def test_a_backfill_at_no_possible_rate_is_refused_before_it_begins(world: World, rate: float) -> None:
+    create(world)
+    with pytest.raises(OptionInvalid, match="rate"):
+        schedules.backfill("s", world.now, world.now, rate=rate)
+
+
 def test_a_change_can_be_reverted(world: World) -> None:
     create(world)
     schedules.update("s", interval_seconds=10, payload={"number": 2}, by="ben")
@@ -153,6 +181,44 @@ def test_nothing_is_imported_where_one_is_wrong(world: World) -> None:
     with pytest.raises(ScheduleInvalid, match="'bad'"):
         schedules.import_([good, {**good, "name": "bad", "cron": "nonsense"}])
     assert not Schedule.objects.exists()
+
+
+def test_nothing_is_imported_where_one_cannot_be_stored(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    items = [{"name": name, "job_type": "schedules.work", "cron": "* * * * *"} for name in ("good", "bad")]
+    save = Schedule.save
+
+    def refuses(row: Schedule, **options: Any) -> None:
+        if row.name == "bad":
+            raise ValidationError("No.")
+        save(row, **options)
+
+    monkeypatch.setattr(Schedule, "save", refuses)
+    with pytest.raises(ScheduleInvalid, match="'bad'"):
+        schedules.import_(items)
+    assert not Schedule.objects.exists()
+
+
+def test_a_file_that_names_a_schedule_twice_is_refused(world: World) -> None:
+    item = {"name": "s", "job_type": "schedules.work", "cron": "* * * * *"}
+    with pytest.raises(ScheduleInvalid, match="twice"):
+        schedules.import_([item, item])
+    assert not Schedule.objects.exists()
+
+
+ODD = (None, "", 0, -1, 1.5, float("nan"), float("inf"), 10**30, True, [], {}, "x" * 300, "\0", "é/{}", b"x", {1: 2})
+EDGES = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "2026-01-01")
+
+
+@pytest.mark.parametrize("kind", [{"cron": "* * * * *"}, {"interval_seconds": 5}, {"run_at": "2026-01-01T00:00:00Z"}])
+@pytest.mark.parametrize("field", FIELDS)
+def test_whatever_a_field_holds_it_makes_a_schedule_or_is_refused(kind: dict[str, Any], field: str) -> None:
+    name = {"cron": "cron", "interval_seconds": "interval", "run_at": "once"}[next(iter(kind))]
+    for value in (*ODD, *EDGES):
+        with suppress(SchedulerError):
+            made = definition_of({"name": "n", "job_type": "t", "kind": name, **kind, field: value})
+            stored = Stored(definition=made, created_at=datetime(2026, 1, 1, tzinfo=UTC))
+            assert stored.digest != stored.rhythm
+            Plan(stored).next_after(0)
 
 
 # --- how they stand --------------------------------------------------------------------------------------------------

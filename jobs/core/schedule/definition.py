@@ -17,7 +17,7 @@ from jobs.core import options
 from jobs.core.duration import seconds
 from jobs.core.job import iso
 from jobs.core.schedule.expression import parse
-from jobs.core.schedule.kinds import SCHEDULE_KINDS, Cron, Interval, Once, Rule
+from jobs.core.schedule.kinds import EARLIEST, LATEST, SCHEDULE_KINDS, Cron, Interval, Once, Rule
 from jobs.core.schedule.zones import zone_named
 from jobs.core.wording import did_you_mean, shown
 from jobs.exceptions import ScheduleInvalid, SchedulerError
@@ -195,7 +195,7 @@ def check_name(name: str, value: Any) -> None:
 
 
 def _check_payload(name: str, value: Any) -> None:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not all(isinstance(argument, str) for argument in value):
         raise ScheduleInvalid(
             f"{name}: {shown(value)} is not an object of named arguments.", fix='Write {"argument": value}.'
         )
@@ -205,8 +205,18 @@ def _check_kind(name: str, value: Any) -> None:
     options.check_word(name, "cron" if value is None else value, tuple(SCHEDULE_KINDS))
 
 
+def _check_cron_text(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise ScheduleInvalid(f"{name}: {shown(value)} is no text.", fix="Write for example '30 2 * * *'.")
+
+
 def _check_moment(name: str, value: Any) -> None:
     options.check_run_at(name, value)
+    if not EARLIEST < value < LATEST:
+        raise ScheduleInvalid(
+            f"{name}: {shown(value)} lies outside the calendar.",
+            fix=f"Give a time from {EARLIEST.year} to {LATEST.year}.",
+        )
 
 
 def _check_span(name: str, value: Any) -> None:
@@ -233,6 +243,7 @@ _CHECKS: dict[str, Any] = {
     "job_type": lambda name, value: options.check_text(name, value),
     "payload": _check_payload,
     "kind": _check_kind,
+    "cron": _check_cron_text,
     "run_at": _check_moment,
     "starts_at": _check_moment,
     "ends_at": _check_moment,
