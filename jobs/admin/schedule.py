@@ -13,13 +13,14 @@ from typing import Any, ClassVar, cast
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
-from jobs.admin.mirrored import PATIENCE_SECONDS
+from jobs.admin.mirrored import PATIENCE_SECONDS, acting_in_admin
 from jobs.admin.schedule_actions import ScheduleActions
 from jobs.admin.schedule_form import TIMING, ScheduleForm, suggestions
 from jobs.admin.schedule_list import ScheduleChangeList, ScheduleColumns, StateFilter
@@ -37,7 +38,7 @@ WHY_READ_ONLY = (
 @admin.register(Schedule)
 class ScheduleAdmin(ScheduleColumns, ScheduleActions):
     form = ScheduleForm
-    list_display = ("name", "when", "state", "last", "strip", "next")
+    list_display = ("name", "when", "state", "last", "next", "strip")
     list_filter = (StateFilter, "kind", "owner", "timezone")
     search_fields = ("name", "job_type", "cron")
     list_per_page = 50
@@ -78,8 +79,25 @@ class ScheduleAdmin(ScheduleColumns, ScheduleActions):
     # The form and its preview -----------------------------------------------------------------------------------------
 
     def save_model(self, request: HttpRequest, obj: Schedule, form: Any, change: bool) -> None:
+        before = Schedule.objects.get(pk=obj.pk).snapshot() if change else {}
         obj.changed_by = request.user.get_username()
         super().save_model(request, obj, form, change)
+        with acting_in_admin(request):
+            action = "schedule.update" if change else "schedule.create"
+            schedules.record_change(action, obj.name, before, obj.snapshot())
+
+    def delete_model(self, request: HttpRequest, obj: Schedule) -> None:
+        before = obj.snapshot()
+        super().delete_model(request, obj)
+        with acting_in_admin(request):
+            schedules.record_change("schedule.delete", obj.name, before, {})
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> None:
+        gone = {row.name: row.snapshot() for row in queryset}
+        super().delete_queryset(request, queryset)
+        with acting_in_admin(request):
+            for name, before in gone.items():
+                schedules.record_change("schedule.delete", name, before, {})
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """A copy starts with the fields of the schedule named in the address, and without a name."""

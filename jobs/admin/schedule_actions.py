@@ -127,14 +127,14 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
     def pause_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
         def pause(schedule: Schedule, form: Form) -> str:
             schedules.pause(schedule.name, by=_who(request), reason=form.cleaned_data["reason"])
-            return f"{schedule.name} is paused."
+            return f"Schedule {schedule.name} is paused."
 
         return self._act(request, pk, "Pause", PAUSE, pause, PauseForm)
 
     def resume_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
         def resume(schedule: Schedule, form: Form) -> str:
             schedules.resume(schedule.name, by=_who(request))
-            return f"{schedule.name} goes on."
+            return f"Schedule {schedule.name} goes on."
 
         return self._act(request, pk, "Resume", RESUME, resume)
 
@@ -238,7 +238,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponseBase | None:
         def pause(name: str, who: str) -> str:
             schedules.pause(name, by=who, reason=request.POST.get("reason", "")[:REASON_MAX])
-            return f"{name} is paused."
+            return f"Schedule {name} is paused."
 
         return self._act_on_selected(request, queryset, "pause_selected", "Pause", PAUSE, pause, PauseForm)
 
@@ -246,7 +246,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponseBase | None:
         def resume(name: str, who: str) -> str:
             schedules.resume(name, by=who)
-            return f"{name} goes on."
+            return f"Schedule {name} goes on."
 
         return self._act_on_selected(request, queryset, "resume_selected", "Resume", RESUME, resume)
 
@@ -299,7 +299,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
 
 
 def _run(name: str, who: str) -> SafeString:
-    return format_html("{} was started: job {}.", name, schedules.run(name, by=who).id)
+    return format_html("Schedule {} was started: job {}.", name, schedules.run(name, by=who).id)
 
 
 def _each(names: Sequence[str], who: str, perform: Callable[[str, str], object]) -> list[str]:

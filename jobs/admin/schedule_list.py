@@ -121,7 +121,7 @@ class ScheduleColumns:
         if error:
             return _trouble(f"cannot fire: {error}" if status is None or status.next_at is None else error)
         if status is not None and status.late_seconds is not None:
-            return _trouble(f"late by {_span(status.late_seconds)}: {status.late_why}")
+            return _trouble(f"late by {span(status.late_seconds)}: {status.late_why}")
         return "on"
 
     @admin.display(description="last firing", empty_value=UNKNOWN)
@@ -131,13 +131,13 @@ class ScheduleColumns:
             return None
         if status.last is None:
             return "none yet"
-        took = f", took {_span(status.last.run_seconds)}" if status.last.run_seconds is not None else ""
+        took = f", took {span(status.last.run_seconds)}" if status.last.run_seconds is not None else ""
         return format_html(
             '{}{}<div class="schedule-quiet schedule-cells" title="{}">{} ago</div>',
             WORDS.get(status.last.outcome, status.last.outcome),
             took,
             status.last.fired_at.isoformat(timespec="seconds"),
-            _span((timezone.now() - status.last.fired_at).total_seconds()),
+            span((timezone.now() - status.last.fired_at).total_seconds()),
         )
 
     @admin.display(description=f"last {FIRINGS}", empty_value=UNKNOWN)
@@ -155,7 +155,7 @@ class ScheduleColumns:
         local = status.next_at.astimezone(zone_named(schedule.timezone))
         return format_html(
             '<div class="schedule-cells">in {}<div class="schedule-quiet">{}</div></div>',
-            _span((status.next_at - timezone.now()).total_seconds()),
+            span((status.next_at - timezone.now()).total_seconds()),
             f"{local:%a %H:%M:%S %Z}",
         )
 
@@ -168,10 +168,12 @@ def _trouble(words: str) -> SafeString:
     return format_html('<span class="schedule-late">{}</span>', words)
 
 
-def _span(seconds: float) -> str:
-    """``0.3 s``, ``4 min``, ``3 h 17 min``, ``12 days``: the two largest units say enough in a list."""
+def span(seconds: float) -> str:
+    """``12 ms``, ``2.3 s``, ``45 s``, ``4 min``, ``3 h 17 min``, ``12 days``: as much as a list has to say."""
+    if seconds < 1:
+        return f"{max(0.0, seconds) * 1000:.0f} ms"
     if seconds < 60:
-        return f"{max(0.0, seconds):.1f} s"
+        return f"{seconds:.1f} s" if seconds < 10 else f"{int(seconds)} s"
     minutes = int(seconds // 60)
     if minutes < 60:
         return f"{minutes} min"

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from django.utils import timezone
 
 from jobs.admin.schedule_form import OF_KIND, TIMING, ScheduleForm
+from jobs.admin.schedule_list import span
 from jobs.core.schedule import Cron, Firing, Preview, Window, preview_of, zone_named
 from jobs.core.schedule.definition import Definition
 from jobs.exceptions import SchedulerError
@@ -39,9 +40,9 @@ _MISSING = {
 
 @dataclass(frozen=True)
 class Row:
-    """One firing to come, on three clocks."""
+    """One firing to come, on three clocks, and how far away it is."""
 
-    at: datetime
+    wait: str
     local: str
     viewer: str
     utc: str
@@ -112,7 +113,7 @@ def _shown(definition: Definition, known: Known, viewer_zone: str) -> Shown:
         viewer_zone=viewer.key if viewer is not None and viewer.key != definition.timezone else "",
         description=found.description,
         expression=found.expression,
-        rows=tuple(_row(item, viewer) for item in found.items),
+        rows=tuple(_row(item, viewer, now) for item in found.items),
         warnings=(*found.warnings, *_crowded(definition, found, known)),
         note=found.note,
     )
@@ -141,8 +142,13 @@ def _fields_of(schedule: Schedule) -> dict[str, Any]:
     return {name: getattr(schedule, name) for name in ("name", "job_type", *TIMING)}
 
 
-def _row(firing: Firing, viewer: ZoneInfo | None) -> Row:
-    return Row(firing.utc, _spelled(firing.local), _spelled(firing.utc.astimezone(viewer or UTC)), _spelled(firing.utc))
+def _row(firing: Firing, viewer: ZoneInfo | None, now: datetime) -> Row:
+    return Row(
+        wait=span((firing.utc - now).total_seconds()),
+        local=_spelled(firing.local),
+        viewer=_spelled(firing.utc.astimezone(viewer or UTC)),
+        utc=_spelled(firing.utc),
+    )
 
 
 def _spelled(at: datetime) -> str:

@@ -32,10 +32,10 @@ function askSoon() {
 async function ask() {
   asking?.abort();
   asking = new AbortController();
-  const query = new URLSearchParams();
-  for (const [name, value] of new FormData(form)) if (!NOT_ASKED.has(name)) query.append(name, value);
+  const url = new URL(region.dataset.url, location); // it names the row that is edited
+  for (const [name, value] of new FormData(form)) if (!NOT_ASKED.has(name)) url.searchParams.append(name, value);
   try {
-    const response = await fetch(`${region.dataset.url}?${query}`, { headers: { Accept: "application/json" }, signal: asking.signal });
+    const response = await fetch(url, { headers: { Accept: "application/json" }, signal: asking.signal });
     if (!response.ok) return say(response.status === 403 ? "You may no longer see this." : "The preview could not be had.");
     show(await response.json());
   } catch (error) {

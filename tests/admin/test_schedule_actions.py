@@ -50,7 +50,7 @@ class TestOne:
 
         [job] = jobs_of(nightly)
         assert job.payload == {"day": "2026-01-01"}
-        assert told(response) == f"nightly was started: job {job.id}."
+        assert told(response) == f"Schedule nightly was started: job {job.id}."
         nightly.refresh_from_db()
         assert nightly.version == before
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -90,6 +91,19 @@ class TestForm:
 
         expect(admin.locator(".messagelist")).to_contain_text("was added successfully")
         assert Schedule.objects.get().interval_seconds == 300
+
+    def test_a_schedule_that_is_edited_is_shown_as_it_would_be(
+        self, admin: Page, site: Site, complaints: Complaints
+    ) -> None:
+        admin.goto(site.url + reverse("admin:jobs_schedule_change", args=[nightly().pk]))
+        preview = admin.locator("#schedule-preview")
+        expect(preview).to_contain_text("At 02:30, Monday through Friday")
+
+        fill(admin, cron="*/20 * * * * *")
+
+        expect(preview).to_contain_text("Every 20 seconds")
+        expect(preview.locator("tbody tr").first).to_contain_text(re.compile(r"in \d[\d.]* m?s$"))
+        assert complaints.found == []
 
     def test_its_pages_please_axe_in_both_themes_and_on_a_phone(
         self, admin: Page, site: Site, complaints: Complaints
