@@ -1,4 +1,5 @@
-"""What was changed and must be known everywhere at once: settings of pools and types, pauses. Waiting costs nothing.
+"""What was changed and must be known everywhere at once: settings of pools and types, pauses, new pools. Waiting costs
+nothing.
 
 Each change leaves its topic in a short stream; whoever listens then reads the thing itself. So an entry that was
 trimmed, or a connection that broke, costs at most the time until a listener looks by itself.

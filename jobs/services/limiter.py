@@ -16,9 +16,9 @@ from jobs.registry import registry
 BUSY_SECONDS = 1.0
 """While somebody waits for a limit."""
 
-IDLE_SECONDS = 8.0
+IDLE_SECONDS = 10.0
 
-SWEEP_SECONDS = 60.0
+SWEEP_SECONDS = 120.0
 """Everything is looked through as often, whether somebody is known to wait or not."""
 
 SURE_SECONDS = 0.5

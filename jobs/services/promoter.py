@@ -40,7 +40,9 @@ class Promoter:
 
     @property
     def every(self) -> float:
-        seconds = min(EVERY_SECONDS, max(AGAIN_SECONDS, self._unpark_at - monotonic()))
+        now = monotonic()
+        until_due = min((until - now for until in self._idle_until.values()), default=0.0)
+        seconds = min(max(EVERY_SECONDS, until_due), max(AGAIN_SECONDS, self._unpark_at - now))
         return seconds * random.uniform(0.9, 1.1)
 
     def tick(self) -> dict[str, int]:

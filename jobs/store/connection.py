@@ -34,7 +34,7 @@ SOCKET_SECONDS = 5.0
 TURN_SECONDS = 0.1
 """How long a wait stays with one slot of a cluster before it looks at the next."""
 
-LONGEST_WAIT = 10.0
+LONGEST_WAIT = 20.0
 """Seconds for which one wait may block: a connection that died silently is noticed soon after."""
 
 PATIENCE_SECONDS = 6.0

@@ -21,6 +21,9 @@ from jobs.store.pauses import tell_new_pool
 
 REFRESH_SECONDS = 1.0
 
+TOLD_SECONDS = 20.0
+"""For as long a view is good enough where somebody hears of new pools and calls ``forget``."""
+
 _FIRST_TOPOLOGY = b'{"1":1}'
 _decode_versions = msgspec.json.Decoder(dict[str, int]).decode
 
@@ -31,7 +34,8 @@ def checked_pool(name: object) -> str:
 
 
 class Topology:
-    """A view of the pools that is at most a second old. Thread-safe."""
+    """A view of the pools that is at most a second old, or newer than the last ``forget`` where that ``is_told`` of
+    each new pool. Thread-safe."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -39,10 +43,16 @@ class Topology:
         self._lock = threading.Lock()
         self._versions: dict[str, dict[int, int]] = {}
         self._read_at = float("-inf")
+        self.is_told = False
 
-    def pools(self) -> list[str]:
-        """All pools that were ever used, by name."""
-        self._refresh()
+    def forget(self) -> None:
+        """There is a new pool."""
+        with self._lock:  # not in the midst of a reading that may have missed it
+            self._read_at = float("-inf")
+
+    def pools(self, *, fresh: bool = False) -> list[str]:
+        """All pools that were ever used, by name; ``fresh``: as they are this very moment."""
+        self._refresh(force=fresh)
         return sorted(self._versions)
 
     def partitions(self, pool: str | None = None, *, fresh: bool = False) -> list[Route]:
@@ -99,12 +109,13 @@ class Topology:
         return codec.claimed_route(raw.decode(errors="replace")) if raw else None
 
     def _refresh(self, *, force: bool = False) -> None:
-        if not force and time.monotonic() - self._read_at < REFRESH_SECONDS:
+        if not force and time.monotonic() - self._read_at < (TOLD_SECONDS if self.is_told else REFRESH_SECONDS):
             return
         with self._lock:
+            read_at = time.monotonic()
             raw = self._store.read(lambda client: client.hgetall(self._keys.topology))
             self._versions = {pool.decode(): _versions(stored) for pool, stored in raw.items()}
-            self._read_at = time.monotonic()
+            self._read_at = read_at
 
 
 def _versions(stored: bytes) -> dict[int, int]:

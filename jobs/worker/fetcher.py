@@ -28,14 +28,14 @@ from jobs.worker.waiter import Waiter
 
 log = logging.getLogger("jobs.worker")
 
-IDLE_SECONDS = 10.0
+IDLE_SECONDS = 20.0
 """A partition that was found empty is looked at again after as long, should a wake-up have been lost."""
 
 BURST_IDLE_SECONDS = 0.2
 """The same for a host that is to exit when there is nothing to do."""
 
-REFRESH_SECONDS = 8.0
-"""New pools, new partitions and changed slots are noticed within as long."""
+REFRESH_SECONDS = 20.0
+"""New pools, new partitions and changed slots are noticed within as long, should their news be lost."""
 
 UNFLUSHED_LIMIT = 5000
 """No new jobs while so many results wait for the store."""
@@ -119,7 +119,8 @@ class Fetcher(threading.Thread):
         return None
 
     def look(self) -> None:
-        """Ask every partition again, as if the server had woken us for it."""
+        """Ask every partition again, as if the server had woken us for it; also of pools that are new."""
+        self._refresh_at = 0.0
         self._woken.update(self._routes)
         self._bell.set()
 
@@ -183,7 +184,7 @@ class Fetcher(threading.Thread):
         topology = self._engine.topology
         configured = self._engine.pools.configured()
         left = MAX_SLOTS
-        for name in self._options.pools or sorted({*topology.pools(), *self._declared_pools()}):
+        for name in self._options.pools or sorted({*topology.pools(fresh=True), *self._declared_pools()}):
             size = min(self._slots_of(name, configured), left)
             left -= size
             self._resize(self._line(name), size)

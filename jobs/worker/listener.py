@@ -1,4 +1,4 @@
-"""Hears for a whole host what people change: settings of pools and types, pauses, cancelled jobs."""
+"""Hears for a whole host what people change: settings of pools and types, pauses, new pools, cancelled jobs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from jobs.engine import News
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 20.0
 """One call waits so long for news; while there are none, a host asks no more often."""
 
 

@@ -154,6 +154,7 @@ class Supervisor:
         self._loops = [self._renewing, self._settling, self._beating, self._marking]
         self._service_loops = [service_loop(service, self._on_service_done) for service in self._services]
         self._loops += self._service_loops
+        self._engine.topology.is_told = True
         self._listening = Loop("listener", Listener(self._engine.news, self._on_news).tick)
         if self._options.burst:
             burst = BurstWatch(self._engine, self._options, lambda: self._crew.is_idle, self._post(self._on_burst_over))
@@ -274,6 +275,10 @@ class Supervisor:
         if topic == "cancel":
             self._renewer.hear(abouts)
             self._renewing.nudge()
+            return
+        if topic == "topology":
+            self._engine.topology.forget()
+            self._mailbox.post(self._crew.look)
             return
         if topic in CONCERNS_CHILDREN:
             self._mailbox.post(self._crew.reconsider)

@@ -117,6 +117,7 @@ def test_a_pool_comes_into_being_once(store: Store, keys: SettingKeys) -> None:
     assert create(store, keys, 0, "first") == 0
     assert create(store, keys, 0, "second") == 0
     assert stored(store, keys.topology) == {b"a": b"first"}
+    assert news(store, keys) == ["topology"], "nobody is told of a pool that is there already"
 
 
 def test_no_pool_comes_into_being_while_its_partitions_were_told_something_older(

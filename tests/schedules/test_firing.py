@@ -13,6 +13,7 @@ from jobs.engine import Engine
 from jobs.exceptions import StoreUnavailable
 from jobs.models import Schedule
 from jobs.registry import registry
+from jobs.services.ticker import IDLE_SECONDS
 from tests.schedules.conftest import World
 
 
@@ -279,7 +280,7 @@ def test_after_its_last_firing_a_schedule_is_over(world: World) -> None:
     world.run(300)
 
     assert world.fired() == [1, 2]
-    assert world.ticker.every == 5.0
+    assert world.ticker.every == IDLE_SECONDS
 
 
 def test_a_limit_that_is_raised_opens_it_again(world: World) -> None:

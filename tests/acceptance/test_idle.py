@@ -1,0 +1,70 @@
+"""What worker hosts cost while there is nothing to do. Commands are counted: a slow machine sends no more of them."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from jobs import enqueue
+from tests.acceptance.hosts import Journal, StartHost
+from tests.support.valkey import ValkeyServer
+from tests.support.wait import eventually
+
+pytestmark = pytest.mark.acceptance
+
+SECONDS = 12.0
+SETTLED_SECONDS = 4.0
+"""After the start of a host, when all its services have looked around once."""
+
+PER_SECOND = 2.0
+"""Commands that an idle host may send."""
+
+
+@pytest.fixture
+def server_url(private_valkey: ValkeyServer, settings: Any) -> str:
+    """Nobody else talks to it."""
+    settings.SCHEDULER = {**settings.SCHEDULER, "REDIS_URL": private_valkey.url}
+    return private_valkey.url
+
+
+def commands(server: ValkeyServer, seconds: float) -> Counter[str]:
+    """What clients send meanwhile, as MONITOR shows it: without what scripts do, and what opens a connection."""
+    seen, deadline = b"", time.monotonic() + seconds
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as monitor:
+        monitor.connect(server.socket)
+        monitor.sendall(b"MONITOR\r\n")
+        while (left := deadline - time.monotonic()) > 0:
+            monitor.settimeout(left)
+            with suppress(TimeoutError):
+                seen += monitor.recv(65536)
+    lines = [line for line in seen.decode(errors="replace").splitlines()[1:] if " lua]" not in line]
+    return Counter(" ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', line)[:2]) for line in lines)
+
+
+def test_an_idle_host_with_three_pools_and_every_service_sends_two_commands_a_second(
+    private_valkey: ValkeyServer, start_host: StartHost
+) -> None:
+    start_host("--pool", "default", "--pool", "critical", "--pool", "bulk").consuming()
+    time.sleep(SETTLED_SECONDS)
+
+    sent = commands(private_valkey, SECONDS)
+
+    assert sent, "it does look now and then"
+    assert sent.total() <= PER_SECOND * SECONDS, sent
+
+
+def test_the_first_job_of_a_new_pool_is_heard_of_at_once(
+    private_valkey: ValkeyServer, start_host: StartHost, journal: Journal
+) -> None:
+    start_host("--concurrency", "1").consuming()
+    time.sleep(1.5)  # longer than what a host knows of pools is good for where nobody tells it
+
+    made = enqueue("test.note", {"path": journal.path}, pool="brand_new", allow_unknown=True)
+
+    eventually(lambda: journal.count("ran", made.id), within=4)
