@@ -133,19 +133,13 @@ def resume(name: str) -> Pool:
 
 def _change(action: str, name: str, **values: Any) -> Pool:
     """Changes fields of the pool's row, which owns them, and what the engine knows of them."""
-    # The models can only be imported once Django's apps are ready.
-    from django.core.exceptions import ImproperlyConfigured
-    from django.db import DatabaseError
-
-    from jobs.services.reconciler import change_pool
+    from jobs.services.reconciler import change_pool  # the models can only be imported once Django's apps are ready
 
     options.check_pool("pool", name)
     engine = get_engine()
     before = engine.pools.settings().get(name, UNSET)
-    try:
-        change_pool(name, **values)
-    except (DatabaseError, ImproperlyConfigured) as error:
-        audit.actor().unrecorded.append(f"it holds until the database can be read again ({error})")
+    if trouble := change_pool(name, **values):
+        audit.actor().unrecorded.append(f"it holds until the database can be read again ({trouble})")
     changed = engine.pools.settings().get(name, UNSET)
     audit.record(action, name, before=_difference(before, changed), after=_difference(changed, before))
     return get(name)

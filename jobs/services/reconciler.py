@@ -25,7 +25,7 @@ from django.utils import timezone
 
 from jobs.conf import get_settings
 from jobs.engine import Engine, PoolSettings, get_engine
-from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable
+from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable, WrongState
 from jobs.models import JobType, Pool
 from jobs.models.job_type import OVERRIDABLE
 from jobs.models.pool import SETTINGS
@@ -163,22 +163,30 @@ def push_pools(names: Collection[str]) -> Reconciled:
     return done
 
 
-def change_pool(name: str, **values: Any) -> None:
+def change_pool(name: str, **values: Any) -> str | None:
     """Sets fields of a pool, for good: in its row (made if need be) and in the engine.
 
     Raises OptionInvalid, and StoreUnavailable after the row was saved: worker hosts then carry the change to the engine
-    when it is back. Without a database to keep it in, the engine alone is told, and then DatabaseError is raised: the
-    change holds until a host can read the rows again.
+    when it is back. Without a database to read the row from, the engine alone is told: the answer says why, and the
+    change holds until a host can read the rows again. WrongState where they can be read and not changed: what they say
+    is what holds, and nothing was changed.
     """
     try:
         row = Pool.objects.filter(name=name).first() or Pool(name=name)
-    except (DatabaseError, ImproperlyConfigured):
+    except (DatabaseError, ImproperlyConfigured) as error:
         _refuse_wrong(row := Pool(name=name), values, checks_database=False)
         get_engine().pools.configure(name, **{setting: row.settings[setting] for setting in _touched(values)})
-        raise
-    _refuse_wrong(row, values)
-    row.save()
+        return str(error)
+    try:
+        _refuse_wrong(row, values)
+        row.save()
+    except DatabaseError as error:
+        raise WrongState(
+            f"The database does not take what is set for pool {name}: {error}",
+            fix=f"To hold the pool without it: `manage.py pools pause {name}`.",
+        ) from error
     push_pools([name])
+    return None
 
 
 def _touched(fields: Iterable[str]) -> set[str]:

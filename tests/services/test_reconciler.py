@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import OperationalError, connection
 
 from jobs.engine import Engine, TypeOverrides, get_engine
-from jobs.exceptions import OptionInvalid, StoreUnavailable
+from jobs.exceptions import OptionInvalid, StoreUnavailable, WrongState
 from jobs.models import JobType, Pool
 from jobs.registry import JobType as RegisteredType
 from jobs.registry import registry
@@ -308,6 +308,21 @@ def test_scaling_while_redis_is_away_is_said_and_done_later(
     reconcile(get_engine())
 
     assert get_engine().pools.slots("mail") == 4
+
+
+def test_what_a_database_that_cannot_be_written_says_holds_and_nothing_is_said_to_be_done(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reconciler.change_pool("mail", slots=4)
+
+    def save(_: Pool) -> None:
+        raise OperationalError("attempt to write a readonly database")
+
+    monkeypatch.setattr(Pool, "save", save)
+    with pytest.raises(WrongState, match="readonly"):
+        reconciler.change_pool("mail", slots=0)
+
+    assert engine.pools.slots("mail") == 4
 
 
 @pytest.mark.parametrize(("name", "slots"), [("not a pool", 1), ("mail", -1), ("mail", 1001)])
