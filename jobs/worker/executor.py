@@ -69,8 +69,9 @@ class Execution(Interruptible):
     def ask_to_stop(self, reason: BaseException) -> None:
         """The handler hears of it when it asks; an async one is cancelled. From any thread, more than once."""
         self.context.stop(reason)
-        if self.task is not None:
-            self.loop.call_soon_threadsafe(self.task.cancel)
+        task = self.task  # read once: it is over the moment that the slot takes it away
+        if task is not None:
+            self.loop.call_soon_threadsafe(task.cancel)
 
     def stop(self, reason: BaseException) -> bool:
         """Raises it in the handler; an async one is cancelled. False: it has not begun, or is over."""

@@ -28,7 +28,7 @@ from jobs.worker import cells, database, executor
 from jobs.worker.batch import Batch, Marks
 from jobs.worker.bridge import current_slot
 from jobs.worker.cells import Cells
-from jobs.worker.executor import Executor
+from jobs.worker.executor import Execution, Executor
 from jobs.worker.herald import Herald
 from jobs.worker.settlement import Drop, Release, Settlement
 from jobs.worker.slots import Work
@@ -564,3 +564,22 @@ class TestSignals:
 
         assert not bench.herald._expected
         assert bench.herald._thread is None
+
+
+class EndsMeanwhile(Execution):
+    """Its slot takes the task away as soon as somebody has looked at it."""
+
+    def __init__(self, task: Any) -> None:
+        self._looks = iter([task, None])
+        self.context = Context(leased(), {})
+        self.loop = SimpleNamespace(call_soon_threadsafe=lambda call: call())  # type: ignore[assignment]
+
+    task = property(lambda self: next(self._looks))  # type: ignore[assignment]
+
+
+def test_a_handler_that_ends_while_it_is_asked_to_stop_takes_nobody_with_it() -> None:
+    cancelled: list[bool] = []
+
+    EndsMeanwhile(SimpleNamespace(cancel=lambda: cancelled.append(True))).ask_to_stop(LeaseLost())
+
+    assert cancelled == [True]
