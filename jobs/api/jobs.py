@@ -49,10 +49,15 @@ def list_jobs(filter: JobFilter = EVERY_JOB, *, cursor: str | None = None, limit
 
 def shown_payload(job: Job) -> Any:
     """The payload as people may see it: arguments that the type redacts are masked, whatever they hold."""
-    if job.type not in registry or not isinstance(job.payload, dict):
-        return job.payload
-    hidden = registry.get(job.type).redact
-    return {name: REDACTED if name in hidden else value for name, value in job.payload.items()}
+    return masked(job.type, job.payload)
+
+
+def masked(type: str, payload: Any) -> Any:
+    """The same for a payload of which there is no job, such as that of a schedule."""
+    if type not in registry or not isinstance(payload, dict):
+        return payload
+    hidden = registry.get(type).redact
+    return {name: REDACTED if name in hidden else value for name, value in payload.items()}
 
 
 def cancel(id: str) -> Job:
