@@ -187,6 +187,16 @@ def test_a_limit_that_is_none_is_refused(cli, arguments):
 
 
 @pytest.mark.django_db
+def test_a_pool_that_was_none_is_said_to_be_new(cli):
+    api.enqueue("commands.greet", {})
+    assert "no pool" not in cli("pools", "scale", "default", "3").err
+
+    for verb in (("scale", "defalt", "3"), ("limit", "critcal", "--max-running", "1"), ("autoscale", "spare", "--off")):
+        assert f"There was no pool {verb[1]!r}; now there is." in cli("pools", *verb).err
+        assert "no pool" not in cli("pools", *verb).err
+
+
+@pytest.mark.django_db
 def test_a_full_pool_refuses_new_jobs_with_4(cli):
     cli("pools", "limit", "default", "--max-pending", "0")
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 from msgspec import UNSET
 
 from jobs import api
+from jobs.core.wording import did_you_mean
 from jobs.management import durations
 from jobs.management.arguments import Parser, Verbs, add_pause, not_negative, positive
 from jobs.management.base import VerbCommand
@@ -119,17 +122,20 @@ class Command(VerbCommand):
         show_pool(output, api.pools.get(name), api.pools.settings(name))
 
     def scale(self, output: Output, *, name: str, slots: int, **_options: Any) -> None:
-        show_pool(output, api.pools.scale(name, slots))
+        with _told_if_new(output, name):
+            show_pool(output, api.pools.scale(name, slots))
 
     def limit(
         self, output: Output, *, name: str, max_running: api.pools.Limit, max_pending: api.pools.Limit, **_options: Any
     ) -> None:
-        show_pool(output, api.pools.limit(name, max_running=max_running, max_pending=max_pending))
+        with _told_if_new(output, name):
+            show_pool(output, api.pools.limit(name, max_running=max_running, max_pending=max_pending))
 
     def autoscale(self, output: Output, *, name: str, mode: str | None, **options: Any) -> None:
         numbers = {field: options[field] for field in AUTOSCALE if options[field] is not None}
         if mode or numbers:
-            api.pools.autoscale(name, mode=mode, **numbers)
+            with _told_if_new(output, name):
+                api.pools.autoscale(name, mode=mode, **numbers)
         show_autoscale(output, name, api.pools.settings(name), api.pools.scalings(name))
 
     def pause(self, output: Output, *, name: str, reason: str, span: timedelta | None, **_options: Any) -> None:
@@ -139,6 +145,15 @@ class Command(VerbCommand):
 
     def resume(self, output: Output, *, name: str, **_options: Any) -> None:
         show_pool(output, api.pools.resume(name))
+
+
+@contextmanager
+def _told_if_new(output: Output, name: str) -> Iterator[None]:
+    """A pool may be sized before its first job; a name that was mistyped should not become one unnoticed."""
+    known = [pool.name for pool in api.pools.list()]
+    yield
+    if name not in known:
+        output.note(f"There was no pool {name!r}; now there is. {did_you_mean(name, known)}".rstrip())
 
 
 AUTOSCALE = ("min_slots", "max_slots", "target_wait_seconds", "tolerance_seconds", "cooldown_seconds")
