@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from jobs.api.schedules import shown_fields
 from jobs.models import Schedule, ScheduleChange
 
 _SHOWN = 120
@@ -43,8 +44,9 @@ def history(schedule: Schedule, most: int) -> list[Entry]:
 
 def _entry(change: ScheduleChange, older: ScheduleChange | None, is_newest: bool) -> Entry:
     before = older.snapshot if older else {}
+    seen_before, seen_after = shown_fields(before), shown_fields(change.snapshot)
     differences = tuple(
-        Difference(_label(name), _text(before.get(name)), _text(value))
+        Difference(_label(name), _text(seen_before.get(name)), _text(seen_after[name]))
         for name, value in change.snapshot.items()
         if older is not None and value != before.get(name)
     )

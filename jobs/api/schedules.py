@@ -182,15 +182,15 @@ def record_change(action: str, name: str, before: Mapping[str, Any], after: Mapp
 
 
 def _told(snapshot: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-    shown_fields = snapshot_shown(snapshot)
-    return {field: shown_fields[field] for field in fields if field in shown_fields}
+    visible = shown_fields(snapshot)
+    return {field: visible[field] for field in fields if field in visible}
 
 
-def snapshot_shown(snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """A snapshot of a schedule as people may see it."""
-    if "payload" not in snapshot:
-        return dict(snapshot)
-    return {**snapshot, "payload": masked(str(snapshot.get("job_type")), snapshot["payload"])}
+def shown_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a schedule as people may see them: arguments that the job type redacts are masked."""
+    if "payload" not in fields:
+        return dict(fields)
+    return {**fields, "payload": masked(str(fields.get("job_type")), fields["payload"])}
 
 
 # --- acting ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobs.api.schedules import FiringView, ScheduleStatus
+from jobs.api.schedules import FiringView, ScheduleStatus, shown_fields
 from jobs.core.schedule import Rule
 from jobs.exceptions import SchedulerError
 from jobs.management.durations import spoken
@@ -24,7 +24,7 @@ class Shown(NamedTuple):
     status: ScheduleStatus
 
     def as_dict(self) -> dict[str, Any]:
-        return self.row.as_dict() | self.status.as_dict()
+        return shown_fields(self.row.as_dict()) | self.status.as_dict()
 
 
 def state_word(shown: Shown) -> str:
@@ -105,7 +105,7 @@ def facts_of(row: Schedule, status: ScheduleStatus) -> Iterator[tuple[str, objec
     yield "late because", status.late_why or None
     yield "error", status.error or None
     yield "job type", row.job_type
-    yield "payload", str(row.payload) if row.payload else None
+    yield "payload", str(shown_fields(row.as_dict())["payload"]) if row.payload else None
     yield "when", rule_words(row)
     yield "next", status.next_at
     yield "waits for the job before", status.waiting_for

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from jobs import api, job
 from jobs.api.schedules import ScheduleStatus
-from jobs.models import Schedule
+from jobs.models import AuditEntry, Schedule
 from jobs.registry import registry
 
 if TYPE_CHECKING:
@@ -306,6 +306,38 @@ class TestForm:
         assert 'name="cron"' not in html
         assert refused.status_code == 403
         assert admin_client.post(reverse("admin:jobs_schedule_delete", args=[nightly.pk])).status_code == 403
+
+    def test_what_is_added_changed_and_deleted_stands_in_the_audit_log(self, admin_client: Client) -> None:
+        admin_client.post(ADD, FORM)
+        saved = Schedule.objects.get()
+        admin_client.post(change_url(saved), FORM | {"cron": "30 3 * * *"})
+        admin_client.post(reverse("admin:jobs_schedule_delete", args=[saved.pk]), {"post": "yes"})
+
+        deleted, changed, created = AuditEntry.objects.order_by("-id")
+        assert {(entry.who, entry.source, entry.target) for entry in (deleted, changed, created)} == {
+            ("admin", "admin", "nightly")
+        }
+        assert [entry.action for entry in (created, changed, deleted)] == [
+            "schedule.create",
+            "schedule.update",
+            "schedule.delete",
+        ]
+        assert (changed.before, changed.after) == ({"cron": "30 2 * * MON-FRI"}, {"cron": "30 3 * * *"})
+        assert (created.before, created.after["cron"]) == ({}, "30 2 * * MON-FRI")
+        assert (deleted.before["cron"], deleted.after) == ("30 3 * * *", {})
+
+    def test_what_the_type_redacts_is_in_no_history(self, admin_client: Client) -> None:
+        job("paper.secret", redact=("day",))(lambda day="": None)
+        for day in ("topsecret-one", "topsecret-two"):
+            fields = FORM | {"job_type": "paper.secret", "payload": f'{{"day": "{day}"}}'}
+            admin_client.post(change_url(row) if (row := Schedule.objects.first()) else ADD, fields)
+
+        history = admin_client.get(reverse("admin:jobs_schedule_changes", args=[Schedule.objects.get().pk]))
+        kept = [str((entry.before, entry.after)) for entry in AuditEntry.objects.all()]
+
+        assert "•••" in history.content.decode()
+        assert [("•••" in text, "topsecret" in text) for text in kept] == [(True, False)] * 2
+        assert "topsecret" not in history.content.decode()
 
     def test_pages_keep_to_a_strict_content_security_policy(self, admin_client: Client, nightly: Schedule) -> None:
         for url in (LIST, ADD, change_url(nightly)):

@@ -187,7 +187,7 @@ class Command(VerbCommand):
     def _show_state(output: Output, name: str) -> None:
         row = api.schedules.get(name)
         if output.as_json:
-            output.document(row.as_dict())
+            output.document(api.schedules.shown_fields(row.as_dict()))
         else:
             output.row(name, "paused" if row.is_paused else "open")
 
