@@ -175,25 +175,28 @@ class Definitions:
         return done
 
     def _look(self) -> Carried:
-        """Compares what is stamped as changed, some of the others, and the number of all."""
+        """Compares what is stamped as changed, some of the others, and the number of all, by which a name that went is
+        missed though another came in its place."""
         turn = list(Schedule.objects.filter(id__gt=self._turn).order_by("id")[:IN_TURN].values_list("id", *COLUMNS))
         self._turn = turn[-1][0] if len(turn) == IN_TURN else 0
         stamped = Schedule.objects.filter(changed_at__gt=self._stamp - OVERLAP).values_list("id", *COLUMNS)
         changed = {row[0] for row in (*turn, *stamped) if self._seen.get(row[1]) != _fingerprint(row[1:])}
-        done = Carried()
+        number, done = Schedule.objects.count(), Carried()
+        if number != len(self._seen):  # some came without a stamp, or went
+            known = dict(Schedule.objects.values_list("name", "id"))
+            changed |= {known[name] for name in known.keys() - self._seen.keys()}
         if changed or self._unsettled:
             rows = list(Schedule.objects.filter(Q(id__in=changed) | Q(name__in=self._unsettled)))
             self._unsettled = carry(self._engine, rows, every_state=True).unsettled
             # A row that was stamped and pushed at its commit is no news to the store, but to the ticker of this host.
             done.pushed = len(rows)
             self._remember(rows)
-        if self._count != Schedule.objects.count():
+        if not number == self._count == len(self._seen):
             there = set(self._engine.schedules.names())
-            gone = there - set(Schedule.objects.values_list("name", flat=True))
-            done.removed = self._engine.schedules.remove(gone)
-            self._count = len(there) - len(gone)
-            for name in gone:
-                self._seen.pop(name, None)
+            here = set(Schedule.objects.values_list("name", flat=True))
+            done.removed = self._engine.schedules.remove(there - here)
+            self._count = len(there & here)
+            self._seen = {name: seen for name, seen in self._seen.items() if name in here}
         return done
 
     def _remember(self, rows: Iterable[Schedule]) -> None:
@@ -300,6 +303,10 @@ def _put(engine: Engine, plan: Plan, row: Schedule, live: Live, now: int) -> Put
     """What is to be written for a row; None where nothing is."""
     last = milliseconds_of(row.last_fired_at) if row.last_fired_at else 0
     state, stored = live.state, plan.stored
+    if live.kept is not None and live.kept.stored.created_at != stored.created_at:
+        # Another row had the name, and went while nobody could say so: what it did is not what this one did.
+        begun = plan.begin(_start(plan, row, State(None), now), before=State(None, firings=row.firings))
+        return Put(stored, live.raw_state, *_begun(engine, plan, begun), forced=True)
     is_same = live.kept is not None and live.kept.stored.digest == stored.digest
     if state is None:
         before = State(None, firings=row.firings, last=last)

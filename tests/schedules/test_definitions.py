@@ -364,6 +364,54 @@ def test_rows_without_a_stamp_are_looked_at_in_turn(world: World, monkeypatch: p
     assert [job.payload for number in range(5) for job in world.jobs(f"s{number}")] == [{"number": 9}] * 5
 
 
+def look(world: World) -> None:
+    """A look of the keeper in which it does not ask whether it still is."""
+    world.definitions.tick()
+
+
+def test_a_row_that_plain_sql_renames_fires_under_its_new_name_alone(world: World) -> None:
+    world.schedule("old")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_schedule SET name = 'new', changed_at = '2020-01-01 00:00:00+00:00'")
+    look(world)
+    world.run(120)
+
+    assert (world.fired("old"), world.fired("new")) == ([], [1, 2])
+
+
+def test_a_row_that_comes_without_a_stamp_is_seen_at_the_next_look(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definitions, "IN_TURN", 1)
+    for number in range(3):
+        world.schedule(f"s{number}")
+    [row] = Schedule.objects.filter(name="s0")
+    row.pk, row.name, row.changed_at = None, "late", moment(0)
+    Schedule.objects.bulk_create([row])
+    look(world)
+    world.run(60)
+
+    assert world.fired("late") == [1]
+
+
+@pytest.mark.parametrize("is_pushed", [True, False], ids=["pushed", "compared"])
+def test_a_name_that_is_used_again_belongs_to_the_new_row(world: World, is_pushed: bool) -> None:
+    world.schedule(max_firings=2)
+    world.run(180)
+    assert world.fired() == [1, 2]
+
+    Schedule.objects.filter(name="s").delete()  # the store does not hear of it
+    again = Schedule(name="s", job_type="schedules.work", kind="interval", interval_seconds=60.0, max_firings=2)
+    again.created_at = again.changed_at = world.now
+    again.save()
+    if is_pushed:
+        definitions.push(["s"])
+    look(world)
+    world.run(300)
+
+    assert world.fired() == [1, 2, 4, 5]
+
+
 # --- declared in code ------------------------------------------------------------------------------------------------
 
 
