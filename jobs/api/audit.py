@@ -80,7 +80,8 @@ def record(action: str, target: str = "", *, reason: str = "", before: Any = Non
     ``action``: noun and verb, ``pool.pause``. ``before`` and ``after``: what changed, as anything that JSON can hold.
     """
     by = actor()
-    log.info("%s %s by %s (%s) %s", action, target, by.who, by.source, reason)
+    told = " ".join(filter(None, (action, target, f"by {by.who} ({by.source})")))
+    log.info("%s%s", told, reason and f": {reason}")
     entry = {
         "who": by.who[:LONGEST_WHO],
         "source": by.source,
@@ -95,7 +96,7 @@ def record(action: str, target: str = "", *, reason: str = "", before: Any = Non
     except Exception as error:
         # The control has happened: whatever is wrong with its record must neither undo nor hide that.
         cause = f"{type(error).__name__}: {error}".splitlines()[0]
-        log.warning("%s %s by %s was not recorded: %s", action, target, by.who, cause)
+        log.warning("%s was not recorded: %s", told, cause)
         by.unrecorded.append(cause)
 
 

@@ -308,7 +308,7 @@ class Jobs:
                 max_pending="" if limit is None else limit - to_follow,
             )
         except PoolFull as full:
-            raise _pool_full(spec, full, self._pending.of(spec.pool)) from None
+            raise _pool_full(spec, len(ids), full, self._pending.of(spec.pool)) from None
         return int(now), int(due), refused
 
     def pending_limit(self, spec: JobSpec) -> int | None:
@@ -589,9 +589,10 @@ def _wrong_state(job_id: str, state: str | None) -> WrongState:
     return WrongState(f"Job {job_id} is {state}; that does not allow this.", state=state)
 
 
-def _pool_full(spec: JobSpec, full: PoolFull, limit: int | None) -> PoolFull:
+def _pool_full(spec: JobSpec, count: int, full: PoolFull, limit: int | None) -> PoolFull:
+    asked = "a new job" if count == 1 else f"{count:,} new jobs"
     return PoolFull(
-        f"The pool {spec.pool!r} takes no new jobs: {str(full).rstrip('.')}, and at most {limit} may.",
+        f"The pool {spec.pool!r} has no room for {asked}: {str(full).rstrip('.')}, and at most {limit} may.",
         fix="Try again when some have run, or raise the limit: `manage.py pools limit`.",
     )
 

@@ -125,16 +125,22 @@ def add_reveal(parser: Parser) -> None:
     parser.add_argument("--reveal", action="store_true", help="also the arguments that the job type redacts")
 
 
+def _state(word: str) -> str:
+    """A state by its name, or by the word that tables have for it."""
+    return JobState.LEASED.value if word == "running" else word
+
+
 def add_filters(parser: Parser, *, states: bool = True) -> None:
     group = parser.add_argument_group("filters")
     if states:
         group.add_argument(
             "--state",
             action="append",
+            type=_state,
             choices=[state.value for state in JobState],
             default=None,
             metavar="STATE",
-            help="only jobs in this state; give it again for more states",
+            help="only jobs in this state (running is another word for leased); give it again for more states",
         )
     group.add_argument("--pool", metavar="POOL", help="only jobs of this pool")
     group.add_argument("--type", metavar="TYPE", help="only jobs of this type")

@@ -122,7 +122,7 @@ def _show_line(id: str, line: LogLine, output: Output) -> None:
     if output.as_json:
         output.item({"kind": "log", "id": id, **line.as_dict()})
         return
-    _row(output, line.at, line.level.lower(), line.text)
+    _row(output, line.at, line.level.lower(), f"#{line.attempt}", line.text)
 
 
 def _show_gap(count: int, what: str, output: Output) -> None:

@@ -148,6 +148,17 @@ def no_database(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AuditEntry.objects, "create", away)
 
 
+def test_the_log_of_the_process_says_it_too_in_one_sentence(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "jobs.audit"), audit.acting("ana", "command"):
+        audit.record("scheduler.pause", reason="database move")
+        audit.record("pool.scale", "media")
+
+    assert caplog.messages == [
+        "scheduler.pause by ana (command): database move",
+        "pool.scale media by ana (command)",
+    ]
+
+
 def test_a_control_works_without_a_database_and_says_that_it_was_not_recorded(
     no_database: None, job_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -66,6 +66,12 @@ def test_filters_choose(cli, dead):
     assert listed("--pool", "nowhere") == set()
 
 
+def test_running_is_another_word_for_leased(cli, lease):
+    held = lease(enqueued())
+
+    assert [job["id"] for job in cli("jobs", "list", "--state", "running", "--json").json["items"]] == [held.id]
+
+
 def test_a_state_that_is_none_names_the_nearest(cli):
     result = cli("jobs", "list", "--state", "retrywait")
 

@@ -135,7 +135,7 @@ class TestOne:
         assert result.code == 130
         assert [line.split("\t")[1:] for line in result.out.splitlines()] == [
             ["running", "commands.greet", id],
-            ["info", "built May rows=12"],
+            ["info", "#1", "built May rows=12"],
         ]
 
     def test_lines_that_made_room_before_they_were_seen_are_a_gap(

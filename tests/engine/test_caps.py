@@ -171,7 +171,7 @@ class TestMaxPending:
         steps.engine.pools.configure("default", max_pending=3)
         steps.enqueue_many(2)
 
-        with pytest.raises(PoolFull, match="2 jobs wait, and at most 3 may") as refused:
+        with pytest.raises(PoolFull, match="no room for 2 new jobs: 2 jobs wait, and at most 3 may") as refused:
             steps.enqueue_many(2)
 
         assert refused.value.fix
