@@ -108,11 +108,20 @@ class Stack:
 
     def __init__(self, commands: Mapping[str, Sequence[str]], environment: Mapping[str, str], screen: Screen) -> None:
         self.screen = screen
+        self._done: list[Part] = []
         self.parts = [Part(name, command, environment, screen) for name, command in commands.items()]
 
     def ended_part(self) -> Part | None:
-        """A part that ended by itself, which none of them should."""
-        return next((part for part in self.parts if part.process.poll() is not None), None)
+        """A part that ended by itself, which none of them should. One that was told to, such as a worker that was
+        drained, is said and leaves the others alone."""
+        for part in self.parts:
+            code = part.process.poll()
+            if code == 0 and part not in self._done:
+                self._done.append(part)
+                self.screen.say(f"{part.name} has ended, as it was told to. The others go on; Ctrl-C stops them.")
+            elif code:
+                return part
+        return None
 
     def wait_until_ready(self, url: str, interruption: Interruption) -> bool:
         """Waits until the page answers. False: interrupted, a part ended, or it takes too long."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -141,6 +142,21 @@ def test_the_death_of_one_part_is_said_and_ends_the_others(start_dev):
     assert development.wait(30) == 1
     assert "web was killed by SIGKILL" in development.output or "web killed by SIGKILL" in development.output
     assert eventually(lambda: not development.family(), within=20)
+
+
+def test_a_worker_that_is_drained_leaves_the_others_alone(start_dev):
+    port = free_port()
+    development = start_dev("--port", str(port), "--no-samples")
+    development.ready()
+    workers = json.loads(development.manage("workers", "list", "--json"))["items"]
+
+    development.manage("workers", "drain", workers[0]["id"])
+
+    eventually(lambda: "worker has ended, as it was told to" in development.output, within=20)
+    assert "<form" in page(f"http://127.0.0.1:{port}/accounts/login/")
+    development.send_signal(signal.SIGINT)
+    assert development.wait(20) == 0
+    assert development.family() == {}
 
 
 def test_a_port_in_use_is_refused_by_name(start_dev):
