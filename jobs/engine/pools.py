@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -194,11 +194,6 @@ class Pools:
     def slots(self, name: str) -> int:
         """Slots per worker process: what autoscaling or an operator set, else the settings', else the default."""
         return self._wanted_slots(name, self.settings())
-
-    def slots_of(self, names: Iterable[str]) -> dict[str, int]:
-        """The same for several pools, in one read."""
-        settings = self.settings()
-        return {name: self._wanted_slots(name, settings) for name in names}
 
     def pause(self, name: str, *, by: str, reason: str = "", until: datetime | None = None) -> Pause | None:
         """See ``Pauses.pause``."""

@@ -90,8 +90,8 @@ class PartitionKeys:
         self.voided = prefix + "voided"
         # Grants: hash worker → its last lease call's token and ids, so that a repeated call finds them.
         self.grants = prefix + "grants"
-        # Control: hash pause_version, paused_until, paused_types (told by jobs.store.pauses), recovered_at, hold_until,
-        # clock_alarm, folded_until, run_ms.
+        # Control: hash pause_version, paused_until, paused_types (told by jobs.store.pauses), cap_version, max_running
+        # (this partition's share of the pool's), recovered_at, hold_until, clock_alarm, folded_until, run_ms.
         self.control = prefix + "control"
         # Figures (jobs.core.figures). Live: one hash "<figure>:<type>" → number per 10 s, named by its number since
         # the epoch; every script adds to the present one. Bound: figures_fold.lua carries those that are over into
