@@ -471,7 +471,7 @@ def _decode_progress(raw: bytes | None, *, is_done: bool) -> dict[str, Any] | No
     if not raw:
         return None
     try:
-        current, total, message = _unpack(raw)
+        current, total, message = _unpack(raw[8:])  # behind the time when it was told
     except (msgspec.MsgspecError, ValueError, TypeError):
         return None
     return {"current": total if is_done and total is not None else current, "total": total, "message": message}
