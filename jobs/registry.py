@@ -267,7 +267,7 @@ class Registry:
 
     def get(self, name: str) -> JobType[..., Any]:
         """Raises UnknownJobType with the nearest name."""
-        job_type = self._types[name] if name in self else None
+        job_type = self._types.get(name) if isinstance(name, str) else None
         if job_type is None:
             raise UnknownJobType(
                 f"No job type {shown(name)} is registered in this process",

@@ -19,4 +19,4 @@ def test_each_topic_is_passed_on_with_what_it_is_about(engine: Engine) -> None:
     while len(heard) < 2:
         listener.tick()
 
-    assert heard == [("pools", [""]), ("cancel", ["job-1", "job-2"])]
+    assert heard == [("topology", [""]), ("pools", [""]), ("cancel", ["job-1", "job-2"])]
