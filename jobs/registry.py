@@ -267,13 +267,13 @@ class Registry:
 
     def get(self, name: str) -> JobType[..., Any]:
         """Raises UnknownJobType with the nearest name."""
-        job_type = self._types.get(name) if isinstance(name, str) else None
-        if job_type is None:
+        try:
+            return self._types[name]
+        except (KeyError, TypeError):  # whatever came in a request may not even be text
             raise UnknownJobType(
                 f"No job type {shown(name)} is registered in this process",
                 fix=did_you_mean(name, self._types, none="No job type is registered: is your app in INSTALLED_APPS?"),
-            )
-        return job_type
+            ) from None
 
     def all(self) -> dict[str, JobType[..., Any]]:
         """All of them, by name, in order of name."""

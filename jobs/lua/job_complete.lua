@@ -79,10 +79,10 @@ local function succeed(i, head, group)
     retained[#retained + 1] = id
   end
   done_count = done_count + 1
-  local at = 2 * done_count
+  local last = 2 * done_count
   ended[done_count] = id
-  records[at - 1], records[at] = id, head .. start
-  done[at - 1], done[at] = now_text, id
+  records[last - 1], records[last] = id, head .. start
+  done[last - 1], done[last] = now_text, id
 end
 
 for _, group in ipairs(groups) do
