@@ -337,13 +337,20 @@ def reason(job: Job, overall: Overall) -> str:
 
 
 def _why_ready(job: Job, overall: Overall) -> str:
+    """In the order of ``jobs.explain``, from what the page knows already; the job's own page asks ``explain``."""
     pool = next((pool for pool in overall.pools if pool["name"] == job.pool), None)
+    if overall.paused:
+        return f"Everything is p{paused_words(overall.paused)[1:]}"
     if pool and pool["paused"]:
         return f"Pool {job.pool} is p{paused_words(pool['paused'])[1:]}"
-    if job.parked:
-        return f"Parked: no live worker may run the type {job.type}. It is unknown to them, or disabled."
     if pool and not pool["workers"]:
         return f"No worker serves pool {job.pool}."
+    if job.parked:
+        return f"Parked: no live worker may run the type {job.type}. It is unknown to them, paused, or disabled."
+    if pool and pool["max_running"] is not None and pool["leased"] >= pool["max_running"]:
+        return f"Pool {job.pool} runs as many as it may at once: {pool['max_running']}."
+    if job.throttled:
+        return f"A limit of the type {job.type} holds it back: its key has its share."
     if job.attempt:
         return "Waits for a free slot, once more."
     return "Waits for a free slot."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -48,6 +49,8 @@ def act(request: HttpRequest, verb: str) -> HttpResponseBase:
         return _told(request, False, f"{reads.TROUBLE} Nothing was done.")
     except SchedulerError as error:
         return _told(request, False, f"{error} {error.fix}".strip())
+    except DatabaseError as error:
+        return _told(request, False, f"The database that holds the schedules cannot be used: {error}. Try again.")
     return _told(request, True, text)
 
 

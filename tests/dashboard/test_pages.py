@@ -12,6 +12,7 @@ from django.utils.html import escape
 
 from jobs import job
 from jobs.core.job import JobSpec, Unique
+from jobs.core.pause import EVERYTHING
 from jobs.registry import registry
 from tests.dashboard.browsing import tags, text
 from tests.dashboard.seeding import Shop
@@ -178,6 +179,12 @@ class TestJobs:
 
         assert 'email.send day="2026-01-01", rows=7' in words
         assert "No worker serves pool reports." in words
+
+    def test_a_row_says_first_what_holds_everything(self, viewer: Client, shop: Shop) -> None:
+        shop.ready(pool="reports")
+        shop.engine.pauses.pause(EVERYTHING, by="ana", reason="disk move")
+
+        assert "Everything is paused by ana" in text(viewer.get("/dashboard/jobs/"))
 
 
 class TestSearch:

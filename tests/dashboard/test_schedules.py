@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -209,6 +209,18 @@ class TestActions:
         act(operator, "run", "gone")
 
         assert "There is no schedule 'gone'." in text(operator.get(PAGE))
+
+    def test_a_database_that_refuses_is_told(
+        self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        schedule("nightly")
+
+        def refuse(*_: Any, **__: Any) -> None:
+            raise OperationalError("disk I/O error")
+
+        monkeypatch.setattr(Schedule, "save", refuse)
+        assert act(operator, "pause", "nightly").status_code == 303
+        assert "cannot be used: disk I/O error" in text(operator.get(PAGE))
 
     @pytest.mark.parametrize("verb", ["run", "pause", "resume"])
     def test_who_may_only_look_can_do_nothing(self, viewer: Client, shop: Shop, verb: str) -> None:
