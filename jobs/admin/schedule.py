@@ -6,6 +6,7 @@ history. Rows that the code owns are shown and steered here, not edited.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, ClassVar, cast
@@ -71,7 +72,21 @@ class ScheduleAdmin(ScheduleColumns, ScheduleActions):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Schedule | None = None) -> tuple[str, ...]:
         # Jobs and records refer to the name: under a new one it would be another schedule.
-        return ("name",) if obj else ()
+        return ("name", "shown_payload") if obj else ()
+
+    def get_fieldsets(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
+        """Who may only look sees no argument that the job type redacts."""
+        if obj is None or _may_see_payloads(request):
+            return self.fieldsets
+        (_, first), *others = self.fieldsets
+        return (
+            (None, {"fields": ["shown_payload" if name == "payload" else name for name in first["fields"]]}),
+            *others,
+        )
+
+    @admin.display(description="payload")
+    def shown_payload(self, obj: Schedule) -> str:
+        return json.dumps(schedules.shown_fields(obj.fields)["payload"], ensure_ascii=False)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return ScheduleChangeList
@@ -105,8 +120,8 @@ class ScheduleAdmin(ScheduleColumns, ScheduleActions):
         copied = initial.pop("copy_of", None)
         if copied is None:
             return initial
-        original = self.found(request, str(copied))
-        return {**original.fields, "name": "", **initial}
+        fields = self.found(request, str(copied)).fields
+        return {**(fields if _may_see_payloads(request) else schedules.shown_fields(fields)), "name": "", **initial}
 
     def render_change_form(
         self,
@@ -175,6 +190,12 @@ class ScheduleAdmin(ScheduleColumns, ScheduleActions):
     def get_urls(self) -> list[URLPattern]:
         preview = path("preview/", self.admin_site.admin_view(self.preview_view), name="jobs_schedule_preview")
         return [preview, *super().get_urls()]
+
+
+def _may_see_payloads(request: HttpRequest) -> bool:
+    """Who may change schedules reads their payloads anyway."""
+    user = request.user
+    return bool(user.has_perm("jobs.change_schedule") or user.has_perm("jobs.administer"))
 
 
 def _is_of_code(schedule: Schedule | None) -> bool:

@@ -326,6 +326,19 @@ class TestForm:
         assert (created.before, created.after["cron"]) == ({}, "30 2 * * MON-FRI")
         assert (deleted.before["cron"], deleted.after) == ("30 3 * * *", {})
 
+    def test_what_the_type_redacts_is_not_shown_to_who_may_only_look(self, client: Client) -> None:
+        job("paper.secret", redact=("day",))(lambda day="": None)
+        row = Schedule.objects.create(
+            name="secret", job_type="paper.secret", cron="0 5 * * *", payload={"day": "xyzzy"}
+        )
+        client.force_login(staff("view_schedule", "add_schedule"))
+
+        page = client.get(f"/admin/jobs/schedule/{row.pk}/change/").content.decode()
+        copy = client.get("/admin/jobs/schedule/add/", {"copy_of": row.pk}).content.decode()
+
+        assert "day" in page
+        assert "xyzzy" not in page + copy
+
     def test_what_the_type_redacts_is_in_no_history(self, admin_client: Client) -> None:
         job("paper.secret", redact=("day",))(lambda day="": None)
         for day in ("topsecret-one", "topsecret-two"):
