@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +95,12 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["server_url"] = next(node.config.stash[server_urls])
     var_dir = str(settings.VAR_DIR / node.gateway.id)
     node.gateway.remote_exec(f"import os; os.environ['SCHEDULER_VAR_DIR'] = {var_dir!r}").waitclose()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, dict[str, Any], dict[str, Any]]:
+    """What a test printed travels to the first process as UTF-8; lone surrogates, which some tests log, do not fit."""
+    return sharing.encodable((yield))
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -140,3 +140,9 @@ def test_a_run_is_shared_out_where_that_is_faster(monkeypatch, arguments, captur
 )
 def test_what_stays_together_in_one_process(one, other, together):
     assert (sharing.piece_of(one) == sharing.piece_of(other)) is together
+
+
+def test_what_a_test_printed_can_travel_whatever_it_was() -> None:
+    told = {"sections": [("Captured log", "half a character: \ud800")], "nodeid": "a", "duration": 1.5}
+
+    assert encodable(told) == {**told, "sections": [("Captured log", "half a character: \\ud800")]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -46,3 +47,15 @@ def piece_of(nodeid: str) -> str:
 def longest_first(items: list[pytest.Item]) -> None:
     """Puts long pieces of work first, so that no process still has one when the others have nothing left."""
     items.sort(key=lambda item: (not item.nodeid.startswith(LOADS_THE_MACHINE), not item.nodeid.startswith(LONG)))
+
+
+def encodable(value: Any) -> Any:
+    """The same with every text such that it can be encoded: lone surrogates as escapes."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {encodable(key): encodable(item) for key, item in value.items()}
+        case list() | tuple():
+            return type(value)(map(encodable, value))
+    return value
