@@ -145,4 +145,4 @@ def test_what_stays_together_in_one_process(one, other, together):
 def test_what_a_test_printed_can_travel_whatever_it_was() -> None:
     told = {"sections": [("Captured log", "half a character: \ud800")], "nodeid": "a", "duration": 1.5}
 
-    assert encodable(told) == {**told, "sections": [("Captured log", "half a character: \\ud800")]}
+    assert sharing.encodable(told) == {**told, "sections": [("Captured log", "half a character: \\ud800")]}
