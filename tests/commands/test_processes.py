@@ -169,6 +169,7 @@ def test_doctor_finds_a_system_that_is_well(manage, make_valkey, closed_port):
         "workers": "warning",
         "database": "ok",
         "time zone": "ok",
+        "schedules": "ok",
     }
 
 
