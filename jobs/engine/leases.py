@@ -24,7 +24,7 @@ from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
 
 FAIL_BATCH = 250
-"""A failure writes its own history, one job after the other: a thousand would hold the server for too long."""
+"""What ends an attempt without success writes its history, job by job: a thousand would hold the server for too long."""
 
 Lease = tuple[str, str]
 """Job id and token."""
@@ -208,7 +208,7 @@ class Leases:
         """Hands jobs back at their old place; ``charged``: the attempt had begun and counts. State or "lost" for
         each."""
         answers: list[str] = []
-        for batch in batches(leases):
+        for batch in batches(leases, limit=FAIL_BATCH if charged else BATCH):
             answers += self._answers(
                 "job_release",
                 route,
