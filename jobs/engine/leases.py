@@ -24,7 +24,7 @@ from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
 
 FAIL_BATCH = 250
-"""What ends an attempt without success writes its history, job by job: a thousand would hold the server for too long."""
+"""What ends an attempt without success writes its history, job by job: a thousand would hold the server too long."""
 
 Lease = tuple[str, str]
 """Job id and token."""

@@ -41,7 +41,7 @@ LUA_BUGS = (
     LuaBug(
         "complete does not compare the token",
         "job_complete.lua",
-        "raw and is_under_token(raw, token) and byte_at",
+        "raw and is_under_token(raw, group.token) and byte_at",
         "raw and byte_at",
     ),
     LuaBug(
@@ -77,7 +77,7 @@ LUA_BUGS = (
     LuaBug(
         "recovery takes leases that still hold",
         "job_recover.lua",
-        "string.format('%.0f', now), 'LIMIT'",
+        "string.format('%.0f', now - margin), 'LIMIT'",
         "'+inf', 'LIMIT'",
     ),
     LuaBug(
@@ -107,8 +107,8 @@ LUA_BUGS = (
     LuaBug(
         "due jobs are promoted a second early",
         "include/promote_due.lua",
-        "'-inf', string.format('(%.0f', now + 1)",
-        "'-inf', string.format('(%.0f', now + 1001)",
+        "'-inf', string.format('(%d', now + 1)",
+        "'-inf', string.format('(%d', now + 1001)",
     ),
     LuaBug(
         "due jobs that share a millisecond are promoted but for the last",
@@ -122,8 +122,8 @@ LUA_BUGS = (
     LuaBug(
         "a pause is ignored by leases",
         "job_lease.lua",
-        "if pause[1] and not (",
-        "if false and not (",
+        "if now < (tonumber(facts[1] or nil) or 0) then",
+        "if false then",
     ),
     LuaBug(
         "a lease that is asked for again takes more jobs",
