@@ -8,6 +8,7 @@ import email.policy
 import io
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import date
 from email.message import EmailMessage
 from pathlib import Path
@@ -32,6 +33,21 @@ if TYPE_CHECKING:
     from pytest_django.live_server_helper import LiveServer
 
 
+class Listener:
+    """Takes what an attempt says of itself."""
+
+    def __init__(self, reports: list[Any]) -> None:
+        self._reports = reports
+
+    def progress(self, *report: Any) -> None:
+        self._reports.append(report)
+
+    def keep_line(self, level: int, message: str, fields: dict[str, Any]) -> None: ...
+
+    def run(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        return function(**arguments)
+
+
 def run(name: str, *, job_id: str = "job-1", reports: list[Any] | None = None, **payload: Any) -> Any:
     """Runs a sample as a worker would: its payload goes through JSON, its context has an id and takes progress."""
     job_type = registry.get(name)
@@ -41,7 +57,7 @@ def run(name: str, *, job_id: str = "job-1", reports: list[Any] | None = None, *
     context = job_type.context_of_call(arguments)
     context.lease.id = job_id
     if reports is not None:
-        context.report = lambda *report: reports.append(report)
+        context.host = Listener(reports)
     return job_type.function(**arguments, ctx=context)
 
 

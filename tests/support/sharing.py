@@ -12,10 +12,16 @@ from xdist.scheduler import LoadScopeScheduling
 FEW = 20
 """Files. So many are done in one process before two have started."""
 
-LOADS_THE_MACHINE = ("tests/acceptance/", "tests/faults/test_scenarios.py", "tests/faults/test_seeded_bugs.py")
-"""Worker hosts by the handful, against the clock: one process of the run does all of these, so never two at a time."""
+LOADS_THE_MACHINE = (
+    "tests/acceptance/",
+    "tests/faults/test_scenarios.py",
+    "tests/faults/test_seeded_bugs.py",
+    "tests/browser/",
+)
+"""Worker hosts by the handful and browsers, against the clock: one process of the run does all of these, so never two
+at a time."""
 
-LONG = ("tests/engine_model/", "tests/browser/", "tests/architecture/test_checks.py", "tests/commands/", "tests/store/")
+LONG = ("tests/engine_model/", "tests/architecture/test_checks.py", "tests/commands/", "tests/store/")
 
 
 def count_processes(config: pytest.Config) -> int:
