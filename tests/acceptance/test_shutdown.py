@@ -23,7 +23,7 @@ def test_sigterm_finishes_what_runs_hands_back_what_has_not_started_and_leaves_n
 ) -> None:
     host = start_host("--concurrency", "1").consuming()
     handlers.nothing.enqueue_many([{}] * 50)  # short ones first: the worker learns to hold some ready
-    running = handlers.sleep.enqueue(seconds=1.0, path=journal.path)
+    running = handlers.sleep.enqueue(seconds=4.0, path=journal.path)
     waiting = handlers.note.enqueue_many([{"path": journal.path}] * 20)
     eventually(lambda: journal.count("began", running.id), within=10)
     pids = host.tree
