@@ -8,6 +8,7 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 from tests.browser.conftest import Complaints, Site, Visit, settle
 from tests.dashboard.seeding import Shop
 from tests.support.valkey import ValkeyServer
+from tests.support.wait import eventually
 
 
 def never_reloaded(page: Page) -> bool:
@@ -202,8 +203,7 @@ class TestLine:
         with page.expect_websocket() as opened:
             page.evaluate(turn % "true" + turn % "false" + turn % "true")
 
-        if not opened.value.is_closed():
-            opened.value.wait_for_event("close")
+        eventually(lambda: page.evaluate("true") and opened.value.is_closed(), within=20)
         assert complaints.found == []
 
     def test_a_hidden_tab_has_no_socket(self, visit: Visit, shop: Shop) -> None:
