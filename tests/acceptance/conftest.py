@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,16 +15,25 @@ HANDLERS = "tests.acceptance.handlers"
 
 
 @pytest.fixture(scope="session")
-def database_url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A migrated database for all hosts of the run."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('database') / 'db.sqlite3'}"
+def migrated_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("database") / "db.sqlite3"
     subprocess.run(
         [sys.executable, "manage.py", "migrate", "--verbosity", "0", "--skip-checks"],
         cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "scheduler_project.settings"},
+        env={
+            **os.environ,
+            "DATABASE_URL": f"sqlite:///{path}",
+            "DJANGO_SETTINGS_MODULE": "scheduler_project.settings",
+        },
         check=True,
     )
-    return url
+    return path
+
+
+@pytest.fixture
+def database_url(migrated_database: Path, tmp_path: Path) -> str:
+    """A migrated database of this test's own: the rows of a pool would reach the hosts of other tests."""
+    return f"sqlite:///{shutil.copy(migrated_database, tmp_path / 'hosts.sqlite3')}"
 
 
 @pytest.fixture
