@@ -183,8 +183,10 @@ class Fetcher(threading.Thread):
             return
         topology = self._engine.topology
         configured = self._engine.pools.configured()
+        known = topology.pools(fresh=True)
         left = MAX_SLOTS
-        for name in self._options.pools or sorted({*topology.pools(fresh=True), *self._declared_pools()}):
+        for name in self._options.pools or sorted({*known, *self._declared_pools()}):
+            topology.ensure(name)  # each time: a store that was emptied knows it no more
             size = min(self._slots_of(name, configured), left)
             left -= size
             self._resize(self._line(name), size)
@@ -211,7 +213,6 @@ class Fetcher(threading.Thread):
 
     def _line(self, name: str) -> Line:
         if name not in self._lines:
-            self._engine.topology.ensure(name)
             waiter = Waiter(self._engine, self._woken.add, self._bell.set)
             self._lines[name] = Line(self._new_pool(name, 0, self._bell.set), waiter)
         return self._lines[name]

@@ -12,6 +12,7 @@ import pytest
 from jobs.engine import Completion, Scope
 from jobs.exceptions import OutcomeUnknown
 from jobs.registry import registry
+from jobs.store.keys import SettingKeys
 from jobs.worker.batch import Batch
 from jobs.worker.fetcher import Fetcher
 from jobs.worker.line import STALL_SECONDS
@@ -102,6 +103,21 @@ def test_of_jobs_whose_length_is_unknown_it_takes_no_more_than_it_can_run(
     time.sleep(0.1)
     assert fetcher.in_hand == 3
     assert parts.states(ids[3:]) == {"ready"}
+
+
+def test_a_pool_that_an_emptied_store_has_forgotten_is_entered_anew(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    gate.opened.set()
+    fetcher = start_fetcher()
+    ids = parts.enqueue(count=1)
+    eventually(lambda: parts.states(ids) == {"succeeded"})
+    store = parts.engine.store
+
+    store.client.delete(SettingKeys(store.namespace).topology)
+    fetcher.reconsider()
+
+    eventually(lambda: ROUTE in parts.engine.topology.partitions("default", fresh=True))
 
 
 def test_of_short_jobs_it_takes_many_in_one_call(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
