@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from math import inf
 
 WAITING, READY, LEASED = "waiting", "ready", "leased"
+STOPPING = "stopping"
+"""Leased, and asked to stop: whoever takes the lease back ends the job. The store calls it leased."""
+
 ENDED = frozenset({"succeeded", "dead", "cancelled"})
 
 State = tuple[str, str]  # name, token of the live lease or of the one that led here
@@ -51,7 +54,7 @@ def explains(operations: Iterable[Operation], final: str | None) -> bool:
             continue
         seen.add(node)
         done, state = node
-        if done & obligatory == obligatory and (final is None or final in {name for name, _ in _reachable(state)}):
+        if done & obligatory == obligatory and (final is None or final in _names(_reachable(state))):
             return True
         # An operation may come next if none that is still to come had been answered before it was invoked.
         horizon = min((op.answered for index, op in enumerate(ops) if not done >> index & 1), default=inf)
@@ -83,7 +86,14 @@ def _reachable(state: State) -> set[State]:
         return {state, ("dead", "")}
     if name == LEASED:  # the lease ran out: back in line, or a budget was spent
         return {state, (READY, ""), ("dead", "")}
+    if name == STOPPING:  # the lease ran out
+        return {state, ("cancelled", "")}
     return {state}
+
+
+def _names(states: Iterable[State]) -> set[str]:
+    """As the store calls them."""
+    return {LEASED if name == STOPPING else name for name, _ in states}
 
 
 def _step(state: State, op: Operation) -> Iterator[State]:
@@ -99,7 +109,9 @@ def _step(state: State, op: Operation) -> Iterator[State]:
         case "claim":
             if name == READY:
                 yield (LEASED, op.token)
-            elif op.optional or (name == LEASED and token == op.token):  # a request sent again finds what it got
+            elif op.optional or (
+                name in {LEASED, STOPPING} and token == op.token
+            ):  # a request sent again finds what it got
                 yield state
         case "complete" | "fail" | "release" | "crash" | "park":
             yield from _ending(state, op)
@@ -107,7 +119,10 @@ def _step(state: State, op: Operation) -> Iterator[State]:
             if op.answer == "cancelled" and name in {WAITING, READY, "cancelled"}:
                 yield ("cancelled", "")
             elif op.answer in {LEASED, "refused", ""}:
-                yield state
+                if name in {READY, LEASED} and op.answer != "refused":  # ready: leased to someone who never heard of it
+                    yield (STOPPING, token)
+                if name != LEASED or op.answer != LEASED:
+                    yield state
                 if op.optional and name in {WAITING, READY}:
                     yield ("cancelled", "")
         case "resubmit":
@@ -122,7 +137,7 @@ def _step(state: State, op: Operation) -> Iterator[State]:
 def _ending(state: State, op: Operation) -> Iterator[State]:
     """A worker gives its lease back in one of the ways there are. Only the token of the live lease may do so."""
     name, token = state
-    holds = name == LEASED and token == op.token
+    holds = name in {LEASED, STOPPING} and token == op.token
     if op.answer == "lost":
         if not holds:
             yield state

@@ -357,8 +357,22 @@ def op(name: str, at: float, token: str = "", answer: str = "ok") -> Operation:
         ([op("claim", 1, "t"), op("enqueue", 1.2)], None, True),
         ([op("enqueue", 1), op("cancel", 2, answer="cancelled"), op("claim", 3, "t")], None, False),
         ([op("enqueue", 1), op("claim", 2, "t"), op("claim", 3, "u"), op("complete", 4, "t", "lost")], "leased", True),
+        ([op("enqueue", 1), op("claim", 2, "t"), op("cancel", 3, answer="leased")], "leased", True),
+        ([op("enqueue", 1), op("claim", 2, "t"), op("cancel", 3, answer="leased")], "cancelled", True),
+        ([op("enqueue", 1), op("claim", 2, "t")], "cancelled", False),
     ],
-    ids=["a life", "wrong token", "after death", "before birth", "overlapping birth", "after cancel", "lease ran out"],
+    ids=[
+        "a life",
+        "wrong token",
+        "after death",
+        "before birth",
+        "overlapping birth",
+        "after cancel",
+        "lease ran out",
+        "asked to stop",
+        "asked to stop, and its lease ran out",
+        "cancelled by nobody",
+    ],
 )
 def test_the_order_search_knows_what_is_possible(
     operations: list[Operation], final: str | None, possible: bool
