@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from jobs.api.asynchronous import twin
 from jobs.conf import get_settings
@@ -12,10 +13,23 @@ from jobs.core.workflow import Definition, Node, Problem, Workflow
 from jobs.exceptions import PayloadInvalid, UnknownJobType
 from jobs.registry import registry
 
+if TYPE_CHECKING:
+    from jobs.api.workflow_definitions import *  # noqa: F403
 
-def validate(
-    document: Workflow | Definition | Mapping[str, Any] | str | bytes, *, allow_unknown: bool = False
-) -> Definition:
+Document = Workflow | Definition | Mapping[str, Any] | str | bytes
+"""A workflow in any of its forms: written in Python, checked already, or as JSON."""
+
+
+def __getattr__(name: str) -> Any:
+    # Stored workflows are rows, and models can be imported only when Django is set up; the rest works before.
+    if not name.startswith("_"):
+        stored = import_module("jobs.api.workflow_definitions")
+        if name in stored.__all__:
+            return getattr(stored, name)
+    raise AttributeError(f"module 'jobs.api.workflows' has no attribute {name!r}")
+
+
+def validate(document: Document, *, allow_unknown: bool = False) -> Definition:
     """The definition that a workflow of Python or its JSON describes, once it is sure that it can run.
 
     Its nodes must hold together, their types be registered here (``allow_unknown``: for a process without the code of
@@ -24,9 +38,9 @@ def validate(
     """
     if isinstance(document, Workflow | Definition):
         document = document.as_dict()
-    definition = workflow.read(document, most_nodes=get_settings().workflow_nodes)
-    workflow.refuse(problem for node in definition.nodes for problem in _type_problems(node, allow_unknown))
-    return definition
+    found = workflow.read(document, most_nodes=get_settings().workflow_nodes)
+    workflow.refuse(problem for node in found.nodes for problem in _type_problems(node, allow_unknown))
+    return found
 
 
 avalidate = twin(validate)

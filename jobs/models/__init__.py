@@ -6,6 +6,19 @@
 from jobs.models.audit import AuditEntry
 from jobs.models.job_type import JobType
 from jobs.models.pool import Pool
+from jobs.models.run_record import RunRecord
 from jobs.models.schedule import Schedule, ScheduleChange
+from jobs.models.workflow import Workflow, WorkflowEdge, WorkflowNode, WorkflowVersion
 
-__all__ = ["AuditEntry", "JobType", "Pool", "Schedule", "ScheduleChange"]
+__all__ = [
+    "AuditEntry",
+    "JobType",
+    "Pool",
+    "RunRecord",
+    "Schedule",
+    "ScheduleChange",
+    "Workflow",
+    "WorkflowEdge",
+    "WorkflowNode",
+    "WorkflowVersion",
+]
