@@ -2,14 +2,17 @@
 
 ``definition`` is what a workflow is, ``builder`` writes one in Python, ``checks`` says whether it can run,
 ``templates`` are payloads with holes, ``schema`` and ``drawing`` are for programs and for people. ``graph`` and ``run``
-decide, end by end, what follows in a run.
+decide, end by end, what follows in a run. ``folding`` and ``layout`` make a picture of it, ``course`` tells its times.
 """
 
 from jobs.core.workflow.builder import Part, Workflow
 from jobs.core.workflow.checks import MOST_NODES, check, read, read_node, spec_options
+from jobs.core.workflow.course import Axis, Span, axis, critical_path
 from jobs.core.workflow.definition import Definition, Edge, Node
 from jobs.core.workflow.drawing import draw, waits
+from jobs.core.workflow.folding import Box, depths
 from jobs.core.workflow.graph import Graph
+from jobs.core.workflow.layout import Layout, Line, Placed, layout
 from jobs.core.workflow.problems import Problem, invalid, refuse
 from jobs.core.workflow.run import Decision, Run, RunState
 from jobs.core.workflow.schema import schema
@@ -17,23 +20,33 @@ from jobs.core.workflow.templates import Ended, Reference, TemplateError, known_
 
 __all__ = [
     "MOST_NODES",
+    "Axis",
+    "Box",
     "Decision",
     "Definition",
     "Edge",
     "Ended",
     "Graph",
+    "Layout",
+    "Line",
     "Node",
     "Part",
+    "Placed",
     "Problem",
     "Reference",
     "Run",
     "RunState",
+    "Span",
     "TemplateError",
     "Workflow",
+    "axis",
     "check",
+    "critical_path",
+    "depths",
     "draw",
     "invalid",
     "known_and_unknown",
+    "layout",
     "read",
     "read_node",
     "references",
