@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any
 
 from dashboard.formats import duration
-from dashboard.schedule_verbs import VERBS, Verb
 from jobs.api.schedules import FiringView, ScheduleStatus
 from jobs.core.schedule import Window, zone_named
 from jobs.core.schedule.strip import Strip, strip
@@ -179,9 +178,9 @@ class Line:
         return f"{self.next_at.astimezone(self.zone):%a %H:%M:%S %Z}" if self.next_at else ""
 
     @property
-    def verbs(self) -> tuple[Verb, ...]:
+    def actions(self) -> tuple[str, ...]:
         """What may be done to it, in the order of the buttons."""
-        return VERBS["run"], VERBS["resume" if self.row.is_paused else "pause"]
+        return "schedule.run", "schedule.resume" if self.row.is_paused else "schedule.pause"
 
 
 def troubled_first(rows: Collection[Any], late: Collection[str]) -> list[Any]:

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlencode
 
+from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 
 
 def job_url(job_id: str) -> str:
@@ -23,3 +25,14 @@ def job_fragment_url(job_id: str) -> str:
 
 def _is_path_step(job_id: str) -> bool:
     return any(step in ("", ".", "..") for step in job_id.split("/"))
+
+
+def own_address(request: HttpRequest, url: str) -> str:
+    """The address when it is one of ours, else nothing."""
+    if (
+        url.startswith("/")
+        and url.isprintable()
+        and url_has_allowed_host_and_scheme(url, allowed_hosts={request.get_host()}, require_https=request.is_secure())
+    ):
+        return url
+    return ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
-from dashboard import actions, controls, health, login, metrics, schedule_actions, views
+from dashboard import health, login, matching, metrics, views
+from dashboard.actions.views import action
 from dashboard.panels import PANELS
 
 app_name = "dashboard"
@@ -21,11 +22,9 @@ dashboard = [
     path("raw/", views.raw, name="raw"),
     path("snapshot/", views.snapshot, name="snapshot"),
     path("fragments/<slug:slug>/", views.fragment, name="fragment"),
-    path("confirm/<slug:verb>/", actions.confirm, name="confirm"),
-    path("actions/<slug:verb>/", actions.act, name="act"),
-    path("schedules/confirm/<slug:verb>/", schedule_actions.confirm, name="schedule_confirm"),
-    path("schedules/actions/<slug:verb>/", schedule_actions.act, name="schedule_act"),
-    path("controls/<slug:slug>/", controls.control, name="control"),
+    path("actions/<slug:noun>/<slug:verb>/", action, name="action"),
+    path("matching/confirm/<slug:verb>/", matching.confirm, name="confirm_matching"),
+    path("matching/<slug:verb>/", matching.act, name="act_matching"),
     path("theme/", views.theme, name="theme"),
 ]
 

@@ -17,15 +17,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from dashboard import findings, reads, timeline
-from dashboard.actions import own_address
+from dashboard.actions.jobs import possible
 from dashboard.figures import figures, version
 from dashboard.filters import Filters
-from dashboard.links import job_fragment_url, job_url
-from dashboard.panels import BY_SLUG
+from dashboard.links import job_fragment_url, job_url, own_address
+from dashboard.panels import BY_SLUG, Panel
 from dashboard.permissions import VIEW, requires
 from dashboard.reads import Overall
 from dashboard.shell import shell
-from dashboard.verbs import possible
 from jobs.core.job import Job, iso
 from jobs.exceptions import JobNotFound, OptionInvalid, SchedulerError
 
@@ -58,6 +57,7 @@ def page(request: HttpRequest, slug: str) -> HttpResponseBase:
         "template": panel.template,
         "fragment_url": reverse("dashboard:fragment", args=[slug]) + (f"?{query}" if query else ""),
         "refresh_seconds": panel.refresh_seconds,
+        "here": _here(request, panel),
     }
     return render(request, "dashboard/page.html", context | _read(lambda: panel.context(request, overall), overall))
 
@@ -79,6 +79,7 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
                 {"error": {"code": "not_found", "message": "There is no such panel.", "fix": ""}}, status=404
             )
         panel = BY_SLUG[slug]
+        common |= {"here": _here(request, panel)}
         if "updates" in request.GET and hasattr(panel, "updates"):
             return render(request, "dashboard/rows.html", common | panel.updates(request, overall))
         return render(request, panel.template, common | panel.context(request, overall))
@@ -194,6 +195,14 @@ def _read(context: Callable[[], dict[str, Any]], overall: Overall) -> dict[str, 
         }
 
 
+def _here(request: HttpRequest, panel: Panel) -> str:
+    """The address of the page, also for a fragment of it: where to come back to."""
+    query = request.GET.copy()
+    for word in ("updates", "shown"):
+        query.pop(word, None)
+    return reverse(panel.url_name) + (f"?{query.urlencode()}" if query else "")
+
+
 def _away() -> JsonResponse:
     return JsonResponse(
         {"error": {"code": "store_unavailable", "message": reads.TROUBLE, "fix": reads.FIX}}, status=503
@@ -208,6 +217,7 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
     found = timeline.parts(job, overall.now)
     return {
         "job": job,
+        "here": job_url(job.id),
         "finding": finding,
         "rest": rest,
         "reason": findings.reason(job, overall),

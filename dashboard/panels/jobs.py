@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import HttpRequest
-from django.urls import reverse
 
 from dashboard import findings, reads
+from dashboard.actions.jobs import JobAction, bulk_actions, possible
 from dashboard.filters import Filters
 from dashboard.panels.base import Panel
 from dashboard.reads import Overall
-from dashboard.verbs import Action, bulk_actions, possible
 from jobs.core.job import Job
 from jobs.core.states import JobState
 
@@ -26,7 +25,7 @@ class Row:
 
     job: Job
     reason: str
-    actions: tuple[Action, ...]
+    actions: tuple[JobAction, ...]
     over: bool = False  # it is shown on an open page, but no longer matches that page's filter
 
 
@@ -46,7 +45,6 @@ class Jobs(Panel):
         page = reads.jobs(filters.selection(overall.now), filters.cursor, filters.limit)
         return {
             "filters": filters,
-            "here": reverse(self.url_name) + (f"?{query}" if (query := request.GET.urlencode()) else ""),
             "rows": rows(request, page.items, overall),
             "older": filters.at(page.next_cursor) if page.next_cursor else "",
             "scanned": page.scanned,

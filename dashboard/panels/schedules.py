@@ -48,7 +48,7 @@ class Schedules(Panel):
     badge = Badge("warning", "schedules.late", "late schedules")
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
-        common = {"here": _here(request), "may_operate": may(request.user, OPERATE)}
+        common = {"may_operate": may(request.user, OPERATE)}
         name = request.GET.get("name", "")
         return common | (_one(request, name, overall) if name else _all(request, overall))
 
@@ -143,12 +143,6 @@ def _sentence(rows: Iterable[Row], overall: Overall) -> str:
         return f"None is late; {plural(broken, 'schedule')} cannot fire."
     paused = sum(row.is_paused for row in rows)
     return f"None is late; {plural(paused, 'schedule is', 'schedules are')} paused." if paused else "None is late."
-
-
-def _here(request: HttpRequest) -> str:
-    """The page itself, also for a fragment of it: where to come back to."""
-    query = request.GET.urlencode()
-    return reverse("dashboard:schedules") + (f"?{query}" if query else "")
 
 
 def _page_url(search: str, state: str, page: int) -> str:

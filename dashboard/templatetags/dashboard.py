@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 from django import template
@@ -15,6 +16,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import findings, formats, links, timeline
+from dashboard.actions import BY_SLUG
+from dashboard.permissions import may
 from jobs.core.job import Job, iso
 from jobs.core.schedule.strip import Strip
 from jobs.core.states import JobState
@@ -96,6 +99,26 @@ def icon(name: str) -> SafeString:
     """A shape of the sprite. Decoration: the word beside it says the same."""
     return format_html(
         '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', static("dashboard/icons.svg"), name
+    )
+
+
+@register.simple_tag(takes_context=True)
+def act(context: Context, slug: str, id: str = "", words: str = "", *, loud: bool = False) -> SafeString:
+    """The button of an action on a thing (``{% act "pool.pause" pool.name %}``), for those who may use it.
+
+    ``words``: instead of the label and, for screen readers, the thing; ``loud``: with a border.
+    """
+    action, request = BY_SLUG[slug], context["request"]
+    if not may(request.user, action.permission):
+        return SafeString("")
+    query = {"id": id, "next": context.get("here") or request.get_full_path()}
+    return format_html(
+        '<a class="button{}" href="{}?{}"{}>{}</a>',
+        "" if loud else " quiet",
+        action.url,
+        urlencode({name: value for name, value in query.items() if value}),
+        format_html(' data-press="{}"', action.key) if action.key else "",
+        words or format_html('{}<span class="unseen"> {}</span>', action.label, id),
     )
 
 

@@ -34,10 +34,14 @@ LONGEST_WHO, LONGEST_TARGET = 200, 300
 
 @dataclass
 class Acting:
-    """Who gives controls now, and from where. ``unrecorded``: why controls that took effect were not written down."""
+    """Who gives controls now, from where, and why where that is known.
+
+    ``unrecorded``: why controls that took effect were not written down.
+    """
 
     who: str
     source: Source
+    reason: str = ""
     unrecorded: list[str] = field(default_factory=list)
 
 
@@ -45,9 +49,9 @@ _acting: ContextVar[Acting] = ContextVar("jobs.audit.acting")
 
 
 @contextmanager
-def acting(who: str, source: Source) -> Iterator[Acting]:
-    """Within it, controls are given by this person, from there."""
-    actor = Acting(who, source)
+def acting(who: str, source: Source, *, reason: str = "") -> Iterator[Acting]:
+    """Within it, controls are given by this person, from there, and for this reason where they name no other."""
+    actor = Acting(who, source, reason)
     token = _acting.set(actor)
     try:
         yield actor
@@ -80,6 +84,7 @@ def record(action: str, target: str = "", *, reason: str = "", before: Any = Non
     ``action``: noun and verb, ``pool.pause``. ``before`` and ``after``: what changed, as anything that JSON can hold.
     """
     by = actor()
+    reason = reason or by.reason
     told = " ".join(filter(None, (action, target, f"by {by.who} ({by.source})")))
     log.info("%s%s", told, reason and f": {reason}")
     entry = {

@@ -144,7 +144,7 @@ class TestDashboard:
 
         page.keyboard.press("j")
         page.keyboard.press("r")
-        page.wait_for_url("**/schedules/confirm/run/**")
+        page.wait_for_url("**/actions/schedule/run/**")
         expect(page.get_by_role("link", name="Go back")).to_be_focused()
         page.get_by_role("button", name="Run now").click()
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.test import Client
 
-from dashboard import actions
+from dashboard import matching
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.seeding import Shop
 
@@ -19,7 +19,7 @@ def hidden(page: object) -> dict[str, str]:
     in_question = False
     for tag, attributes in tags(page):
         if tag == "form":  # the frame of the page has forms of its own, for theme and log-out
-            in_question = "/dashboard/actions/" in str(attributes.get("action", ""))
+            in_question = "confirm" in str(attributes.get("class", "")) or "/matching/" in str(attributes.get("action"))
         elif in_question and tag == "input" and attributes.get("type") == "hidden":
             fields[str(attributes["name"])] = str(attributes["value"])
     fields.pop("csrfmiddlewaretoken", None)
@@ -30,42 +30,44 @@ class TestOne:
     def test_a_form_goes_back_where_it_came_from_and_says_what_happened(self, operator: Client, shop: Shop) -> None:
         job_id = shop.dead()
 
-        answer = send(operator, "/dashboard/actions/resubmit/", {"id": job_id, "next": f"/dashboard/jobs/{job_id}/"})
+        answer = send(
+            operator, "/dashboard/actions/job/resubmit/", {"id": job_id, "next": f"/dashboard/jobs/{job_id}/"}
+        )
 
         assert (answer.status_code, answer["Location"]) == (303, f"/dashboard/jobs/{job_id}/")
         assert "The job was resubmitted." in text(operator.get(answer["Location"]))
         assert shop.state(job_id) == "ready"
 
     def test_a_script_is_answered_in_json(self, operator: Client, shop: Shop) -> None:
-        answer = send(operator, "/dashboard/actions/retry/", {"id": shop.retry_wait()}, script=True)
+        answer = send(operator, "/dashboard/actions/job/retry/", {"id": shop.retry_wait()}, script=True)
 
         assert answer.json() == {"ok": True, "message": "The job was sent to run again."}
 
     def test_a_running_job_is_asked_to_stop(self, operator: Client, shop: Shop) -> None:
         job_id = shop.leased()
 
-        send(operator, "/dashboard/actions/cancel/", {"id": job_id})
+        send(operator, "/dashboard/actions/job/cancel/", {"id": job_id})
 
         assert shop.engine.jobs.get(job_id).cancel_requested
         assert "Cancelling." in text(operator.get(f"/dashboard/jobs/{job_id}/"))
 
     def test_the_second_of_two_presses_is_told_and_has_no_effect(self, operator: Client, shop: Shop) -> None:
         job_id = shop.dead()
-        send(operator, "/dashboard/actions/resubmit/", {"id": job_id}, script=True)
+        send(operator, "/dashboard/actions/job/resubmit/", {"id": job_id}, script=True)
 
-        second = send(operator, "/dashboard/actions/resubmit/", {"id": job_id}, script=True)
+        second = send(operator, "/dashboard/actions/job/resubmit/", {"id": job_id}, script=True)
 
         assert second.status_code == 409
         assert second.json()["message"].startswith("Not resubmitted: ")
         assert shop.engine.jobs.get(job_id).resubmissions == 1
 
     def test_one_that_is_gone_is_404(self, operator: Client) -> None:
-        answer = send(operator, "/dashboard/actions/cancel/", {"id": "01gone-default.1.0"}, script=True)
+        answer = send(operator, "/dashboard/actions/job/cancel/", {"id": "01gone-default.1.0"}, script=True)
 
         assert answer.status_code == 404
 
     def test_nothing_selected_is_said(self, operator: Client) -> None:
-        answer = send(operator, "/dashboard/actions/cancel/", {}, script=True)
+        answer = send(operator, "/dashboard/actions/job/cancel/", {}, script=True)
 
         assert (answer.status_code, answer.json()["message"]) == (400, "Nothing was selected to cancel.")
 
@@ -73,7 +75,7 @@ class TestOne:
         "target", ["//evil.example/", "https://evil.example/", r"/\evil.example", "javascript:alert(1)", "/a\r\nX: y"]
     )
     def test_it_never_sends_the_browser_elsewhere(self, target: str, operator: Client, shop: Shop) -> None:
-        answer = send(operator, "/dashboard/actions/cancel/", {"id": shop.ready(), "next": target})
+        answer = send(operator, "/dashboard/actions/job/cancel/", {"id": shop.ready(), "next": target})
 
         assert answer["Location"] == "/dashboard/jobs/"
 
@@ -81,11 +83,11 @@ class TestOne:
         job_id = shop.dead()
 
         question = administrator.get(
-            "/dashboard/confirm/discard/", {"id": job_id, "next": f"/dashboard/jobs/{job_id}/"}
+            "/dashboard/actions/job/discard/", {"id": job_id, "next": f"/dashboard/jobs/{job_id}/"}
         )
         assert "Discard 1 job? This cannot be undone." in text(question)
         assert shop.state(job_id) == "dead"
-        answer = send(administrator, "/dashboard/actions/discard/", hidden(question))
+        answer = send(administrator, "/dashboard/actions/job/discard/", hidden(question))
 
         assert answer["Location"] == "/dashboard/dead/"
         assert shop.engine.jobs.find(job_id) is None
@@ -95,7 +97,7 @@ class TestSelected:
     def test_each_is_done_and_those_that_moved_on_are_told(self, operator: Client, shop: Shop) -> None:
         dead, ready = [shop.dead(), shop.dead()], shop.ready()
 
-        answer = send(operator, "/dashboard/actions/resubmit/", {"id": [*dead, ready, dead[0]]}, script=True)
+        answer = send(operator, "/dashboard/actions/job/resubmit/", {"id": [*dead, ready, dead[0]]}, script=True)
 
         assert answer.json()["message"].startswith("2 jobs resubmitted. 1 not: ")
         assert {shop.state(job_id) for job_id in dead} == {"ready"}
@@ -103,7 +105,7 @@ class TestSelected:
     def test_a_long_selection_is_confirmed_by_post(self, administrator: Client, shop: Shop) -> None:
         dead = [shop.dead() for _ in range(3)]
 
-        question = send(administrator, "/dashboard/confirm/discard/", {"id": [*dead, shop.ready()]})
+        question = send(administrator, "/dashboard/actions/job/discard/", {"id": [*dead, shop.ready()], "ask": "1"})
 
         assert "Discard 3 jobs?" in text(question)
         assert [shop.state(job_id) for job_id in dead] == ["dead"] * 3
@@ -111,7 +113,7 @@ class TestSelected:
 
 class TestAllThatMatch:
     def question(self, client: Client, verb: str = "resubmit", **words: str) -> object:
-        return client.get(f"/dashboard/confirm/{verb}/", {"state": "dead", **words})
+        return client.get(f"/dashboard/matching/confirm/{verb}/", {"state": "dead", **words})
 
     def test_it_names_the_exact_number_and_the_filter(self, operator: Client, shop: Shop) -> None:
         for _ in range(3):
@@ -129,7 +131,7 @@ class TestAllThatMatch:
         question = self.question(operator, pool="billing")
         late = shop.dead(pool="billing")
 
-        answer = send(operator, "/dashboard/actions/resubmit/", hidden(question))
+        answer = send(operator, "/dashboard/matching/resubmit/", hidden(question))
 
         assert answer.status_code == 303
         assert {shop.state(job_id) for job_id in matching} == {"ready"}
@@ -138,10 +140,10 @@ class TestAllThatMatch:
     def test_sent_twice_it_does_nothing_the_second_time(self, operator: Client, shop: Shop) -> None:
         job_id = shop.dead()
         fields = hidden(self.question(operator))
-        send(operator, "/dashboard/actions/resubmit/", fields, script=True)
+        send(operator, "/dashboard/matching/resubmit/", fields, script=True)
         shop.fail(job_id, "dead")
 
-        again = send(operator, "/dashboard/actions/resubmit/", fields, script=True)
+        again = send(operator, "/dashboard/matching/resubmit/", fields, script=True)
 
         assert again.json()["done"] == 0
         assert shop.state(job_id) == "dead"
@@ -149,33 +151,33 @@ class TestAllThatMatch:
     def test_a_large_number_has_to_be_typed(
         self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(actions, "TYPED_ABOVE", 2)
+        monkeypatch.setattr(matching, "TYPED_ABOVE", 2)
         dead = [shop.dead() for _ in range(3)]
         question = self.question(operator)
         assert "Type 3 to confirm" in text(question)
 
-        refused = send(operator, "/dashboard/actions/resubmit/", hidden(question) | {"typed": "2"}, script=True)
+        refused = send(operator, "/dashboard/matching/resubmit/", hidden(question) | {"typed": "2"}, script=True)
         assert refused.status_code == 400
         assert {shop.state(job_id) for job_id in dead} == {"dead"}
 
-        done = send(operator, "/dashboard/actions/resubmit/", hidden(question) | {"typed": "3"}, script=True)
+        done = send(operator, "/dashboard/matching/resubmit/", hidden(question) | {"typed": "3"}, script=True)
         assert done.json() == {"done": 3, "failed": 0, "cursor": "", "message": "3 jobs resubmitted."}
 
     def test_long_work_stops_after_a_slice_and_goes_on_from_there(
         self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(actions, "SLICE_SECONDS", -1.0)  # every page is a slice
-        monkeypatch.setattr(actions, "SLICE_PAGE", 100)
+        monkeypatch.setattr(matching, "SLICE_SECONDS", -1.0)  # every page is a slice
+        monkeypatch.setattr(matching, "SLICE_PAGE", 100)
         ids = shop.many(250)
         for job_id in ids:
             shop.engine.jobs.cancel(job_id)
         page = self.question(operator, state="cancelled")
 
-        first = send(operator, "/dashboard/actions/resubmit/", hidden(page))
+        first = send(operator, "/dashboard/matching/resubmit/", hidden(page))
         assert "100 done, 150 left" in text(first)
-        second = send(operator, "/dashboard/actions/resubmit/", hidden(first))
+        second = send(operator, "/dashboard/matching/resubmit/", hidden(first))
         assert "200 done, 50 left" in text(second)
-        last = send(operator, "/dashboard/actions/resubmit/", hidden(second))
+        last = send(operator, "/dashboard/matching/resubmit/", hidden(second))
 
         assert last.status_code == 303
         assert "250 jobs resubmitted." in text(operator.get(last["Location"]))
@@ -188,13 +190,13 @@ class TestAllThatMatch:
             *({"until": until, "state": "dead"} for until in nonsense),
             {"until": datetime.now(UTC).isoformat()},
         ):
-            assert send(operator, "/dashboard/actions/resubmit/", fields, script=True).status_code == 400
+            assert send(operator, "/dashboard/matching/resubmit/", fields, script=True).status_code == 400
 
     def test_live_jobs_cannot_be_discarded_by_a_hand_made_filter(self, administrator: Client, shop: Shop) -> None:
         job_id = shop.ready()
         until = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
 
-        answer = send(administrator, "/dashboard/actions/discard/", {"state": "ready", "until": until}, script=True)
+        answer = send(administrator, "/dashboard/matching/discard/", {"state": "ready", "until": until}, script=True)
 
         assert answer.status_code == 409
         assert shop.state(job_id) == "ready"

@@ -27,11 +27,11 @@ def worker_id() -> str:
 
 def give(client: Client, slug: str, target: str = "", **fields: str) -> Any:
     """Asks the page and sends its form, token included."""
-    url = f"/dashboard/controls/{slug}/"
-    page = client.get(url, {"target": target})
+    url = f"/dashboard/actions/{slug.replace('.', '/')}/"
+    page = client.get(url, {"id": target})
     assert page.status_code == 200
     token = client.cookies["csrftoken"].value
-    return client.post(url, {"target": target, "csrfmiddlewaretoken": token, **fields}, follow=True)
+    return client.post(url, {"id": target, "csrfmiddlewaretoken": token, **fields}, follow=True)
 
 
 def entry() -> AuditEntry:
@@ -44,7 +44,7 @@ def test_a_pool_is_paused_with_a_reason_and_resumed(login: Login, shop: Shop) ->
     shop.ready(pool="letters")
     operator = login("operator")
 
-    answer = give(operator, "pause-pool", "letters", reason="a move", **{"for": "1h"})
+    answer = give(operator, "pool.pause", "letters", reason="a move", span="1h")
 
     paused = api.pools.get("letters").paused
     assert paused is not None
@@ -54,7 +54,7 @@ def test_a_pool_is_paused_with_a_reason_and_resumed(login: Login, shop: Shop) ->
     assert (entry().action, entry().target, entry().reason) == ("pool.pause", "letters", "a move")
     assert "Resume" in operator.get("/dashboard/pools/").text
 
-    give(operator, "resume-pool", "letters")
+    give(operator, "pool.resume", "letters")
     assert api.pools.get("letters").paused is None
 
 
@@ -62,30 +62,30 @@ def test_everything_is_paused_and_every_page_says_so(login: Login, shop: Shop) -
     shop.ready()
     operator = login("operator")
 
-    give(operator, "pause-all", reason="database move")
+    give(operator, "scheduler.pause", reason="database move")
 
     assert entry().action == "scheduler.pause"
     for page in ("/dashboard/", "/dashboard/pools/"):
         assert "Everything is paused" in operator.get(page).text
         assert "database move" in operator.get(page).text
-    give(operator, "resume-all")
+    give(operator, "scheduler.resume")
     assert "Everything is paused" not in operator.get("/dashboard/").text
 
 
 def test_a_pool_is_scaled(login: Login, shop: Shop) -> None:
     shop.ready(pool="letters")
 
-    give(login("operator"), "scale-pool", "letters", slots="7")
+    give(login("operator"), "pool.scale", "letters", slots="7")
 
     assert api.pools.get("letters").slots == 7
     assert (entry().action, entry().after) == ("pool.scale", {"slots": 7})
 
 
-@pytest.mark.parametrize("slots", ["", "-1", "many", "1001", "１"])
+@pytest.mark.parametrize("slots", ["", "-1", "many", "1001", "1.5"])
 def test_a_number_that_is_none_is_asked_for_again(login: Login, shop: Shop, slots: str) -> None:
     shop.ready(pool="letters")
 
-    answer = give(login("operator"), "scale-pool", "letters", slots=slots)
+    answer = give(login("operator"), "pool.scale", "letters", slots=slots)
 
     assert answer.status_code == 400
     assert "whole number from 0 to 1,000" in answer.text
@@ -95,16 +95,16 @@ def test_a_number_that_is_none_is_asked_for_again(login: Login, shop: Shop, slot
 @pytest.mark.parametrize("verb", ["drain", "stop"])
 def test_a_worker_is_told_to_go(login: Login, worker_id: str, verb: str) -> None:
     operator = login("operator")
-    assert f"/dashboard/controls/{verb}-worker/?target=h.1" in operator.get("/dashboard/workers/").text
+    assert f"/dashboard/actions/worker/{verb}/?id=h.1" in operator.get("/dashboard/workers/").text
 
-    give(operator, f"{verb}-worker", worker_id)
+    give(operator, f"worker.{verb}", worker_id)
 
     assert (entry().action, entry().target) == (f"worker.{verb}", worker_id)
 
 
 def test_what_is_not_there_is_said(login: Login) -> None:
-    assert "There is no pool" in give(login("operator"), "pause-pool", "nowhere").text
-    assert login("operator").get("/dashboard/controls/nothing/").status_code == 404
+    assert "There is no pool" in give(login("operator"), "pool.pause", "nowhere").text
+    assert login("operator").get("/dashboard/actions/pool/nothing/").status_code == 404
 
 
 def test_whoever_may_only_look_sees_no_controls_and_may_not_use_them(login: Login, shop: Shop, worker_id: str) -> None:
@@ -112,15 +112,15 @@ def test_whoever_may_only_look_sees_no_controls_and_may_not_use_them(login: Logi
     viewer = login("viewer")
 
     for page in ("/dashboard/pools/", "/dashboard/workers/"):
-        assert "/dashboard/controls/" not in viewer.get(page).text
-    assert viewer.get("/dashboard/controls/pause-pool/", {"target": "letters"}).status_code == 403
-    assert login("operator").post("/dashboard/controls/pause-pool/", {"target": "letters"}).status_code == 403, "CSRF"
+        assert "/dashboard/actions/" not in viewer.get(page).text
+    assert viewer.get("/dashboard/actions/pool/pause/", {"id": "letters"}).status_code == 403
+    assert login("operator").post("/dashboard/actions/pool/pause/", {"id": "letters"}).status_code == 403, "CSRF"
     assert api.pools.get("letters").paused is None
 
 
 def test_looking_changes_nothing(login: Login, shop: Shop) -> None:
     shop.ready(pool="letters")
-    login("operator").get("/dashboard/controls/pause-pool/", {"target": "letters"})
+    login("operator").get("/dashboard/actions/pool/pause/", {"id": "letters"})
 
     assert api.pools.get("letters").paused is None
     assert not AuditEntry.objects.exists()
@@ -132,7 +132,7 @@ def test_actions_on_jobs_are_written_down_too(login: Login, shop: Shop) -> None:
     operator.get("/dashboard/jobs/")
     token = operator.cookies["csrftoken"].value
 
-    operator.post("/dashboard/actions/cancel/", {"id": job, "csrfmiddlewaretoken": token})
+    operator.post("/dashboard/actions/job/cancel/", {"id": job, "csrfmiddlewaretoken": token})
 
     assert (entry().action, entry().target) == ("job.cancel", job)
 

@@ -82,7 +82,7 @@ def test_an_action_says_that_nothing_was_done(store_of_its_own: ValkeyServer, op
     job_id = Shop().dead()
     store_of_its_own.kill()
 
-    answer = send(operator, "/dashboard/actions/resubmit/", {"id": job_id}, script=True)
+    answer = send(operator, "/dashboard/actions/job/resubmit/", {"id": job_id}, script=True)
 
     assert answer.status_code == 503
     assert answer.json()["ok"] is False

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from dashboard.actions.jobs import ACTIONS
 from dashboard.permissions import ADMINISTER, OPERATE
-from dashboard.verbs import ACTIONS
 from tests.dashboard.browsing import TOKEN, send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
@@ -106,15 +106,18 @@ class TestMatrix:
         page = login(role).get(f"/dashboard/jobs/{job_id}/")
 
         shown = [attributes.get("action") for tag, attributes in tags(page) if tag == "form"]
-        assert (action.url in shown or action.confirm_url in shown) == self.allowed(role, action.permission)
+        assert (action.url in shown) == self.allowed(role, action.permission)
 
-    def test_it_refuses_get_and_changes_nothing(self, role: str, action, login: Login, shop: Shop) -> None:
+    def test_looking_asks_whom_it_would_obey_and_changes_nothing(
+        self, role: str, action, login: Login, shop: Shop
+    ) -> None:
         job_id = shop.in_state(WHERE[action.verb])
         before = shop.state(job_id)
 
         response = login(role).get(action.url, {"id": job_id})
 
-        assert response.status_code == 405
+        refused = 302 if role == "anonymous" else 403
+        assert response.status_code == (200 if self.allowed(role, action.permission) else refused)
         assert shop.state(job_id) == before
 
     def test_it_refuses_a_post_without_the_forms_token(self, role: str, action, login: Login, shop: Shop) -> None:
@@ -128,7 +131,7 @@ class TestMatrix:
 
 
 def test_an_action_that_does_not_exist_is_404(administrator: Client) -> None:
-    assert send(administrator, "/dashboard/actions/destroy/", {"id": "x"}).status_code == 404
+    assert send(administrator, "/dashboard/actions/job/destroy/", {"id": "x"}).status_code == 404
 
 
 def test_a_deactivated_user_sees_nothing(viewer: Client, django_user_model) -> None:
@@ -140,7 +143,7 @@ def test_a_deactivated_user_sees_nothing(viewer: Client, django_user_model) -> N
 def test_a_viewer_cannot_confirm_what_he_may_not_do(viewer: Client, shop: Shop) -> None:
     shop.dead()
 
-    assert viewer.get("/dashboard/confirm/discard/?state=dead").status_code == 403
+    assert viewer.get("/dashboard/matching/confirm/discard/?state=dead").status_code == 403
 
 
 def test_a_foreign_page_cannot_post(administrator: Client, shop: Shop) -> None:
@@ -148,7 +151,7 @@ def test_a_foreign_page_cannot_post(administrator: Client, shop: Shop) -> None:
     administrator.cookies["csrftoken"] = TOKEN
 
     response = administrator.post(
-        "/dashboard/actions/resubmit/",
+        "/dashboard/actions/job/resubmit/",
         {"id": job_id, "csrfmiddlewaretoken": TOKEN},
         headers={"origin": "https://evil.example"},
     )

@@ -47,7 +47,7 @@ def schedule(name: str, **fields: Any) -> Schedule:
 
 
 def act(client: Client, verb: str, name: str, **fields: str) -> Any:
-    return send(client, f"{PAGE}actions/{verb}/", {"id": name, **fields})
+    return send(client, f"/dashboard/actions/schedule/{verb}/", {"id": name, **fields})
 
 
 class TestList:
@@ -192,8 +192,8 @@ class TestOne:
 class TestActions:
     def test_it_is_run_paused_and_resumed_each_after_a_question(self, operator: Client, shop: Shop) -> None:
         schedule("nightly")
-        asked = text(operator.get(f"{PAGE}confirm/run/", {"id": "nightly"}))
-        assert "Run now: nightly?" in asked
+        asked = text(operator.get("/dashboard/actions/schedule/run/", {"id": "nightly"}))
+        assert "Run now nightly?" in asked
         assert "The rhythm does not move." in asked
 
         assert act(operator, "run", "nightly").status_code == 303
@@ -227,15 +227,15 @@ class TestActions:
         schedule("nightly")
 
         assert act(viewer, verb, "nightly").status_code == 403
-        assert viewer.get(f"{PAGE}confirm/{verb}/", {"id": "nightly"}).status_code == 403
-        assert "confirm" not in viewer.get(PAGE).content.decode().partition("<main")[2].partition("<footer")[0]
+        assert viewer.get(f"/dashboard/actions/schedule/{verb}/", {"id": "nightly"}).status_code == 403
+        assert "/actions/" not in viewer.get(PAGE).content.decode().partition("<main")[2].partition("<footer")[0]
         assert Schedule.objects.get().version == 1
 
     def test_nothing_changes_by_get_or_without_the_forms_token(self, operator: Client, shop: Shop) -> None:
         schedule("nightly")
 
-        assert operator.get(f"{PAGE}actions/run/", {"id": "nightly"}).status_code == 405
-        assert operator.post(f"{PAGE}actions/run/", {"id": "nightly"}).status_code == 403
+        assert operator.get("/dashboard/actions/schedule/run/", {"id": "nightly"}).status_code == 200
+        assert operator.post("/dashboard/actions/schedule/run/", {"id": "nightly"}).status_code == 403
         assert api.list_jobs(api.JobFilter()).items == []
 
     def test_a_verb_that_does_not_exist_is_404(self, operator: Client, shop: Shop) -> None:

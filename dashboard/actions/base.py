@@ -1,0 +1,121 @@
+"""What every action is: a thing that somebody may do, described once. ``views`` asks, checks and tells for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+from django.urls import reverse
+
+from dashboard.permissions import OPERATE
+
+REASON_MAX = 200
+
+
+@dataclass(frozen=True)
+class Order:
+    """What somebody asks for: done to which things, with which answers, by whom."""
+
+    ids: tuple[str, ...]
+    values: Mapping[str, Any]
+    by: str
+
+    @property
+    def id(self) -> str:
+        """The one thing, for actions that are done to one; empty where it is done to everything."""
+        return self.ids[0] if self.ids else ""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What came of it, as a sentence. ``goto``: where to go on when the page it came from is not the place any more."""
+
+    text: str
+    ok: bool = True
+    status: int = 200
+    goto: str = ""
+
+
+class Refused(Exception):
+    """It cannot be done as it was asked for; the text says why and what to do."""
+
+    def __init__(self, text: str, status: int = 400) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class ActionForm(forms.Form):
+    """What an action asks for before it is done: at least why, which the audit log keeps."""
+
+    use_required_attribute = False
+    now: str = ""
+    """How the thing stands now, where that helps to answer."""
+
+    reason = forms.CharField(
+        label="Why", required=False, max_length=REASON_MAX, widget=forms.TextInput({"placeholder": "for the audit log"})
+    )
+
+    def __init__(self, *arguments: Any, ids: Sequence[str] = (), **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.ids = tuple(ids)
+        for field in self.fields.values():
+            field.widget.attrs.setdefault("autocomplete", "off")
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Fits the questions to the things: their present values, what can be chosen."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the page says before an action is done. ``ids``: those that it will be done to; empty means nothing is left.
+
+    ``things`` are some of them with their addresses.
+    """
+
+    title: str
+    says: str
+    ids: tuple[str, ...]
+    things: tuple[tuple[str, str, str], ...] = ()  # what, id, address
+    nothing_left: str = ""
+
+    @property
+    def more(self) -> int:
+        """How many are not named."""
+        return len(self.ids) - len(self.things) if self.things else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """One thing that somebody may do. ``perform`` does it and says what came of it, or raises Refused, SchedulerError.
+
+    ``says``: what will happen, before it does; ``final``: it cannot be taken back; ``panel``: whose page it belongs to;
+    ``key``: the letter that presses its button in the row of the thing.
+    """
+
+    noun: str
+    verb: str
+    label: str
+    says: str
+    perform: Callable[[Order], Told]
+    panel: str
+    permission: str = OPERATE
+    form: type[ActionForm] = ActionForm
+    final: bool = False
+    key: str = ""
+
+    @property
+    def slug(self) -> str:
+        return f"{self.noun}.{self.verb}"
+
+    @property
+    def url(self) -> str:
+        """GET asks, POST does."""
+        return reverse("dashboard:action", args=[self.noun, self.verb])
+
+    def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
+        """What is asked before it is done to these; ``given`` is what else came with the request."""
+        return Question(f"{self.label} {ids[0] if ids else 'everything'}?", self.says, ids)
