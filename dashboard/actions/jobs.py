@@ -41,6 +41,9 @@ class JobAction(Action):
     done: str
     bulk: bool = False
 
+    def pools_of(self, ids: tuple[str, ...]) -> frozenset[str]:
+        return frozenset(job.pool for job in reads.jobs_by_id(ids) if job is not None)
+
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         jobs = [job for job in reads.jobs_by_id(ids) if job is not None and job.state in self.states]
         return Question(
