@@ -8,7 +8,7 @@ carries out what they ask for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Coroutine
 from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
 from queue import SimpleQueue
@@ -34,7 +34,7 @@ class LoopBridge:
 
     def to_sync(self, call: AsyncCall) -> Call:
         def blocking(context: Any) -> Any:
-            return self._outcome_of(current_slot.get(), call(context))
+            return self._outcome_of(current_slot.get(), call, context)
 
         return blocking
 
@@ -49,22 +49,22 @@ class LoopBridge:
 
         return awaiting
 
-    def _outcome_of(self, slot: Slot, awaitable: Awaitable[Any]) -> Any:
+    def _outcome_of(self, slot: Slot, call: AsyncCall, context: Any) -> Any:
         """Runs it on the event loop, in this thread's context variables, and does what it asks for until its end."""
         execution = slot.current
         assert execution is not None, "a slot's chain runs inside an attempt"
         before, task_before = slot.inbox, execution.task
         inbox = slot.inbox = SimpleQueue()
         try:
-            self._loop.call_soon_threadsafe(self._begin, execution, awaitable, inbox)
+            self._loop.call_soon_threadsafe(self._begin, execution, _outcome(call, context), inbox)
             while isinstance(message := inbox.get(), _Errand):
                 message.run(execution)
         finally:
             slot.inbox, execution.task = before, task_before
         return _unwrapped(message)
 
-    def _begin(self, execution: Execution, awaitable: Awaitable[Any], inbox: SimpleQueue[Any]) -> None:
-        execution.task = self._loop.create_task(_outcome(awaitable))
+    def _begin(self, execution: Execution, outcome: Coroutine[Any, Any, Any], inbox: SimpleQueue[Any]) -> None:
+        execution.task = self._loop.create_task(outcome)
         execution.task.add_done_callback(lambda task: inbox.put(_result_of(task)))
         if execution.context.stop_reason is not None:  # asked between the slot's start and now
             execution.task.cancel()
@@ -107,15 +107,16 @@ def _unwrapped(outcome: Any) -> Any:
     return outcome
 
 
-async def _outcome(awaitable: Awaitable[Any]) -> Any:
-    """Never raises: a SystemExit that leaves a task would end the event loop."""
+async def _outcome(call: AsyncCall, context: Any) -> Any:
+    """Never raises: the slot waits for its answer, and a SystemExit that leaves a task would end the event loop."""
     try:
         await database.close_stale_of_async_handlers()
-        return await awaitable
+        try:
+            return await call(context)
+        finally:
+            await database.close_stale_of_async_handlers()
     except BaseException as error:
         return _Raised(error)
-    finally:
-        await database.close_stale_of_async_handlers()
 
 
 def _result_of(task: asyncio.Task[Any]) -> Any:

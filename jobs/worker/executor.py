@@ -141,8 +141,8 @@ class Executor:
         execution.context = context
         slot.current = execution
         active = activate(context)
-        database.close_stale()
         try:
+            database.close_stale()
             if job_started.receivers:
                 announce(job_started, job_type, job_id=lease.id, context=context)
             return self._call_async(context) if job_type.is_async else self._call(context)
@@ -151,10 +151,10 @@ class Executor:
                 raise context.stop_reason from None
             raise
         finally:
-            database.close_stale()
             deactivate(active)
             context.host = None  # it is over; and two that hold each other would be left to the garbage collector
             slot.current = None
+            database.close_stale()  # last: it may raise what a driver raises
 
     def _completed(self, result: Any, lease: LeasedJob, started_at: int) -> Completion:
         try:

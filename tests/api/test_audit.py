@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError, transaction
+from asgiref.sync import sync_to_async
+from django.db import DatabaseError, connections, transaction
 from django.utils import timezone
 
 from jobs import api
@@ -127,14 +128,17 @@ def test_a_program_acts_as_the_user_of_its_process(job_id: str) -> None:
     assert (last().who, last().source) == (audit.system_user(), "python")
 
 
+@pytest.mark.django_db(transaction=True)  # written by a thread of its own, which would wait for a transaction of ours
 def test_an_async_program_is_written_down_too(job_id: str) -> None:
     async def act() -> None:
         with audit.acting("ana", "api"):
             await api.acancel(job_id)
+        await sync_to_async(connections.close_all)()
 
     asyncio.run(act())
 
     assert get_engine().jobs.get(job_id).state == JobState.CANCELLED
+    assert (last().who, last().source, last().target) == ("ana", "api", job_id)
 
 
 # Without a database --------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.db import InterfaceError
 
 from jobs import signals
 from jobs.api import Cancelled, Context, Dead, Retry, Snooze, current_context, job
@@ -206,6 +207,36 @@ class TestFailure:
 
         settlement = bench.run_function(async_handler if is_async else handler)
         assert error_of(settlement)["type"] == type(error).__name__
+        assert bench.run_function(lambda: 1).result == b"1"
+
+    @pytest.mark.parametrize("look", [1, 2])  # before the handler, after it
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_a_connection_that_cannot_be_closed_ends_the_attempt_and_nothing_more(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch, is_async: bool, look: int
+    ) -> None:
+        async def async_handler() -> None: ...
+
+        looks: list[int] = []
+
+        def close_stale() -> None:
+            looks.append(1)
+            if len(looks) == look:
+                raise InterfaceError("the connection is in no state to be closed")
+
+        async def close_stale_of_async_handlers() -> None:
+            close_stale()
+
+        with monkeypatch.context() as patch:
+            if is_async:
+                patch.setattr(database, "close_stale_of_async_handlers", close_stale_of_async_handlers)
+            else:
+                patch.setattr(database, "close_stale", close_stale)
+            settlement = bench.run_function(async_handler if is_async else lambda: None)
+
+        assert error_of(settlement)["type"] == "InterfaceError"
+        assert bench.slot.current is None
+        with pytest.raises(LookupError):
+            current_context()
         assert bench.run_function(lambda: 1).result == b"1"
 
     def test_arguments_that_do_not_fit_the_signature_of_today_are_death(self, bench: Bench) -> None:
