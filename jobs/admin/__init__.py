@@ -8,5 +8,6 @@ from jobs.admin.audit import AuditEntryAdmin
 from jobs.admin.job_type import JobTypeAdmin
 from jobs.admin.pool import PoolAdmin
 from jobs.admin.schedule import ScheduleAdmin
+from jobs.admin.workflow import WorkflowAdmin
 
-__all__ = ["AuditEntryAdmin", "JobTypeAdmin", "PoolAdmin", "ScheduleAdmin"]
+__all__ = ["AuditEntryAdmin", "JobTypeAdmin", "PoolAdmin", "ScheduleAdmin", "WorkflowAdmin"]

@@ -182,7 +182,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
                 messages.error(request, _sentence(error))
             return redirect("admin:jobs_schedule_change", schedule.pk)
         page = self._page(request, title, schedule) | {"form": form, "sentences": [sentence], "button": title}
-        return TemplateResponse(request, "admin/jobs/schedule/act.html", page)
+        return TemplateResponse(request, "admin/jobs/act.html", page)
 
     # A range of the past ----------------------------------------------------------------------------------------------
 
@@ -204,7 +204,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
                 form.add_error(None, _sentence(error))
             else:
                 page |= _asked(number, form.cleaned_data["rate"])
-        return TemplateResponse(request, "admin/jobs/schedule/act.html", page)
+        return TemplateResponse(request, "admin/jobs/act.html", page)
 
     def _backfill(self, request: HttpRequest, schedule: Schedule, form: BackfillForm, counted: int) -> HttpResponseBase:
         """One slice; the page then goes on with the firing after it."""
@@ -222,7 +222,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
                 "carried": {"counted": counted, "dealt": dealt, "made": made, "until": str(done.until)},
                 "goes_on": True,
             }
-            return TemplateResponse(request, "admin/jobs/schedule/act.html", page)
+            return TemplateResponse(request, "admin/jobs/act.html", page)
         messages.success(request, f"Backfill of {schedule.name}: {_jobs(made)} made, {dealt - made:,} were there.")
         return redirect("admin:jobs_schedule_change", schedule.pk)
 
@@ -272,7 +272,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
                 "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
                 "select_across": request.POST.get("select_across", "0"),
             }
-            return TemplateResponse(request, "admin/jobs/schedule/act.html", page)
+            return TemplateResponse(request, "admin/jobs/act.html", page)
         refused = _each(names, _who(request), perform)
         if len(names) > len(refused):
             messages.success(request, f"{title}: {_schedules(len(names) - len(refused))}.")
@@ -292,6 +292,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "schedule": schedule,
+            "object": schedule,
             "title": title,
             "subtitle": schedule.name if schedule else None,
             "back": back,

@@ -15,9 +15,11 @@ from django.db import router, transaction
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
+from jobs.api.jobs import masked
 from jobs.api.workflows import Document, validate
 from jobs.core.job import iso
-from jobs.core.wording import did_you_mean, shown
+from jobs.core.wording import did_you_mean
+from jobs.core.wording import shown as quoted
 from jobs.core.workflow import Definition
 from jobs.exceptions import SchedulerError, WorkflowInvalid
 from jobs.models import Workflow, WorkflowVersion
@@ -124,7 +126,7 @@ def version(name: str, number: int) -> Definition:
     """What it was in this version. WorkflowNotFound."""
     row = WorkflowVersion.objects.filter(name=name, number=number).first()
     if row is None:
-        raise WorkflowNotFound(f"There is no version {number} of a workflow {shown(name)}.", fix="See its versions.")
+        raise WorkflowNotFound(f"There is no version {number} of a workflow {quoted(name)}.", fix="See its versions.")
     return row.definition()
 
 
@@ -163,6 +165,15 @@ def import_(documents: Iterable[Mapping[str, Any]], *, by: str = "", dry_run: bo
     return done
 
 
+def shown(definition: Definition) -> dict[str, Any]:
+    """Its JSON as people may see it: arguments that a job type redacts are masked."""
+    document = definition.as_dict()
+    for node in document["nodes"]:
+        if "payload" in node:
+            node["payload"] = masked(node.get("type", ""), node["payload"])
+    return document
+
+
 def record_change(row: Workflow, before: Mapping[str, Any]) -> None:
     """Writes into the audit log what became different. ``before``: what ``told`` said; empty: it was not there."""
     after = told(row)
@@ -177,7 +188,7 @@ def record_change(row: Workflow, before: Mapping[str, Any]) -> None:
 
 
 def told(row: Workflow) -> dict[str, Any]:
-    """What the audit log says of it: arguments of its nodes are not for everybody who reads that."""
+    """What the audit log says of a row: arguments of its nodes are not for everybody who reads that."""
     if row._state.adding:
         return {}
     return {"version": row.version, "description": row.description, "nodes": row.nodes.count()}
@@ -187,7 +198,7 @@ def _row(name: str) -> Workflow:
     row = Workflow.objects.filter(name=name).first()
     if row is None:
         raise WorkflowNotFound(
-            f"There is no stored workflow {shown(name)}.",
+            f"There is no stored workflow {quoted(name)}.",
             fix=did_you_mean(str(name), names(), none="None is stored: see 'workflows import'."),
         )
     return row
@@ -252,7 +263,10 @@ __all__ = [
     "forget",
     "import_",
     "names",
+    "record_change",
     "restore",
+    "shown",
+    "told",
     "version",
     "versions",
 ]

@@ -190,6 +190,7 @@ class WorkflowNode(models.Model):
     class Meta:
         ordering = ["id"]
         verbose_name = "node"
+        default_permissions = ()  # who may change the workflow may change these
         constraints = [
             models.UniqueConstraint(
                 fields=["workflow", "key"],
@@ -244,6 +245,7 @@ class WorkflowEdge(models.Model):
     class Meta:
         ordering = ["id"]
         verbose_name = "edge"
+        default_permissions = ()  # who may change the workflow may change these
         constraints = [
             models.UniqueConstraint(
                 fields=["workflow", "child", "parent"],
@@ -270,6 +272,7 @@ class WorkflowVersion(models.Model):
 
     class Meta:
         ordering = ["name", "-number"]
+        default_permissions = ()
         constraints = [models.UniqueConstraint(fields=["name", "number"], name="jobs_one_version_of_a_number")]
 
     def __str__(self) -> str:
