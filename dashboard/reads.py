@@ -198,8 +198,8 @@ def _asking() -> Iterator[None]:
 
 
 def _shown(job: Job) -> Job:
-    """The job as everybody may see it: what its type redacts is masked before it reaches a page or a download."""
-    return msgspec.structs.replace(job, payload=api.shown_payload(job))
+    """The job as everybody may see it: its secrets are masked before it reaches a page or a download."""
+    return api.shown(job)
 
 
 def jobs(selection: JobFilter, cursor: str, limit: int) -> Page:
@@ -215,10 +215,18 @@ def job(job_id: str) -> Job:
         return _shown(api.get_job(job_id))
 
 
-def job_log(job: Job) -> LogPage:
-    """What the attempts of a job have logged."""
+def job_log(job_id: str) -> LogPage:
+    """What the attempts of a job have logged, or JobNotFound."""
     with _asking():
-        return api.job_logs(job)
+        stored = api.get_job(job_id)
+        return api.shown_log(stored, api.job_logs(stored))
+
+
+def revealed(job_id: str, *, reason: str) -> tuple[Job, LogPage]:
+    """The job and its log with nothing masked, and an entry in the audit log; or JobNotFound."""
+    with _asking():
+        job = api.reveal(job_id, reason=reason)
+        return job, api.job_logs(job)
 
 
 def why(job: Job) -> Reason | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
-from dashboard import health, login, matching, metrics, views
+from dashboard import health, login, matching, metrics, reveal, views
 from dashboard.actions.views import action
 from dashboard.panels import PANELS
 
@@ -20,6 +20,7 @@ dashboard = [
     path("jobs/<path:job_id>/", views.job, name="job"),
     path("find/", views.find, name="find"),
     path("raw/", views.raw, name="raw"),
+    path("reveal/", reveal.reveal, name="reveal"),
     path("snapshot/", views.snapshot, name="snapshot"),
     path("fragments/<slug:slug>/", views.fragment, name="fragment"),
     path("actions/<slug:noun>/<slug:verb>/", action, name="action"),

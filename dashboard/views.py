@@ -22,10 +22,11 @@ from dashboard.figures import figures, version
 from dashboard.filters import Filters
 from dashboard.links import job_fragment_url, job_url, own_address
 from dashboard.panels import BY_SLUG, Panel
-from dashboard.permissions import VIEW, requires
+from dashboard.permissions import ADMINISTER, VIEW, may, requires
 from dashboard.reads import Overall
 from dashboard.shell import shell
 from jobs.core.job import Job, iso
+from jobs.core.redaction import MASK
 from jobs.exceptions import JobNotFound, OptionInvalid, SchedulerError
 
 THEMES = ("auto", "light", "dark")
@@ -230,12 +231,13 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
         "progress": findings.progress_of(job, overall.now),
         **_log(job),
         "command": _command(job),
+        "reveals": may(request.user, ADMINISTER) and MASK in repr((job.payload, job.result, job.meta, job.error)),
         "fragment_url": job_fragment_url(job.id),
     }
 
 
 def _log(job: Job) -> dict[str, Any]:
-    page = reads.job_log(job)
+    page = reads.job_log(job.id)
     return {
         "log": page.lines[-LOG_LINES:],
         "log_left_out": len(page.lines[:-LOG_LINES]),

@@ -16,6 +16,27 @@ from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 
+SECRET_KEYS = (
+    "password",
+    "passwd",
+    "pwd",
+    "passphrase",
+    "secret",
+    "token",
+    "api_key",
+    "apikey",
+    "access_key",
+    "private_key",
+    "authorization",
+    "cookie",
+    "credential",
+    "credentials",
+    "card_number",
+    "cvv",
+    "cvc",
+    "ssn",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -71,6 +92,9 @@ class Settings:
     """What workers tell as their version: the release or commit of your code. Empty: the version of Mainspring."""
     metrics_token: str = ""
     """What a scraper of `/metrics` sends as its bearer token. Empty: only people who may see the dashboard get it."""
+    redact_keys: list[str] = field(default_factory=lambda: list(SECRET_KEYS))
+    """Words of keys whose values people are not shown, in payloads, results, logs and errors: `api_key` is found in
+    `apiKey` and `X-Api-Key`. They take the place of the default; `[*SECRET_KEYS, "iban"]` of `jobs.conf` adds to it."""
     workflow_nodes: int = 10_000
     """Nodes of one workflow."""
     autodiscover: list[str] = field(default_factory=lambda: ["jobs", "tasks"])

@@ -76,7 +76,7 @@ class ScheduleAdmin(ScheduleColumns, ScheduleActions):
 
     def get_fieldsets(self, request: HttpRequest, obj: Schedule | None = None) -> Any:
         """Who may only look sees no argument that the job type redacts."""
-        if obj is None or _may_see_payloads(request):
+        if obj is None or self.has_change_permission(request, obj):
             return self.fieldsets
         (_, first), *others = self.fieldsets
         return (
@@ -121,7 +121,7 @@ class ScheduleAdmin(ScheduleColumns, ScheduleActions):
         if copied is None:
             return initial
         fields = self.found(request, str(copied)).fields
-        return {**(fields if _may_see_payloads(request) else schedules.shown_fields(fields)), "name": "", **initial}
+        return {**schedules.shown_fields(fields), "name": "", **initial}
 
     def render_change_form(
         self,
@@ -190,12 +190,6 @@ class ScheduleAdmin(ScheduleColumns, ScheduleActions):
     def get_urls(self) -> list[URLPattern]:
         preview = path("preview/", self.admin_site.admin_view(self.preview_view), name="jobs_schedule_preview")
         return [preview, *super().get_urls()]
-
-
-def _may_see_payloads(request: HttpRequest) -> bool:
-    """Who may change schedules reads their payloads anyway."""
-    user = request.user
-    return bool(user.has_perm("jobs.change_schedule") or user.has_perm("jobs.administer"))
 
 
 def _is_of_code(schedule: Schedule | None) -> bool:

@@ -10,7 +10,9 @@ from zoneinfo import available_timezones
 from django import forms
 from django.utils import timezone
 
+from jobs.api import restored, shown_value
 from jobs.core.payload import CONTEXT_ARGUMENT
+from jobs.core.redaction import MASK
 from jobs.core.wording import did_you_mean
 from jobs.models import JobType, Pool, Schedule
 from jobs.registry import registry
@@ -42,6 +44,8 @@ class ScheduleForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's takes
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if self.instance.pk is not None:
+            self.initial["payload"] = shown_value(self.instance.job_type, self.instance.payload)
         for field in self.fields.values():
             if isinstance(field, forms.SplitDateTimeField):
                 field.help_text = f"{field.help_text} In {timezone.get_current_timezone_name()}.".strip()
@@ -61,7 +65,17 @@ class ScheduleForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's takes
             if kind != cleaned.get("kind"):
                 self.errors.pop(field, None)
                 cleaned[field] = "" if field == "cron" else None
+        if "payload" in cleaned:
+            cleaned["payload"] = self._payload_behind(cleaned["payload"], cleaned.get("job_type"))
         return cleaned
+
+    def _payload_behind(self, payload: Any, job_type: object) -> Any:
+        """What was left masked stays as it was; of another type, or in a copy, there is nothing behind a mask."""
+        if job_type == self.instance.job_type:
+            payload = restored(payload, self.instance.payload)
+        if MASK in str(payload):
+            self.add_error("payload", f"Write the values that are hidden as {MASK}.")
+        return payload
 
     def add_error(self, field: Any, error: Any) -> None:
         """What is wrong with a field that is not on the page is said above all of them."""

@@ -48,11 +48,11 @@ from jobs.api.jobs import (
     resubmit_many,
     retry,
     run_now,
-    shown_payload,
     wait,
 )
 from jobs.api.logs import ajob_logs, job_logs
 from jobs.api.producer import aenqueue, aenqueue_many, enqueue, enqueue_many
+from jobs.api.redaction import areveal, restored, reveal, shown, shown_log, shown_payload, shown_text, shown_value
 from jobs.api.store import aserver, budget, server
 from jobs.core.context import Context, current_context
 from jobs.core.job import EnqueueRequest, Job
@@ -142,6 +142,7 @@ __all__ = [
     "aresubmit_many",
     "aresubmit_matching",
     "aretry",
+    "areveal",
     "arun_now",
     "aserver",
     "audit",
@@ -167,15 +168,21 @@ __all__ = [
     "job_types",
     "list_jobs",
     "pools",
+    "restored",
     "resubmit",
     "resubmit_many",
     "resubmit_matching",
     "retry",
+    "reveal",
     "run_now",
     "scheduler",
     "schedules",
     "server",
+    "shown",
+    "shown_log",
     "shown_payload",
+    "shown_text",
+    "shown_value",
     "stats",
     "types",
     "wait",

@@ -20,8 +20,10 @@ from typing import Any, Literal
 import msgspec
 
 from jobs.api.asynchronous import twin
+from jobs.conf import get_settings
 from jobs.core.context import current_context
 from jobs.core.job import iso
+from jobs.core.redaction import Redaction
 
 log = logging.getLogger("jobs.audit")
 
@@ -167,6 +169,11 @@ def _as_record(row: Any) -> AuditRecord:
 
 
 def _plain(value: Any) -> Any:
+    """As JSON can hold it, without what keys name as secrets: entries are read by many and kept for ever."""
+    return Redaction(get_settings().redact_keys).value(_built(value))
+
+
+def _built(value: Any) -> Any:
     return msgspec.to_builtins(value, builtin_types=(), str_keys=True, enc_hook=str)
 
 

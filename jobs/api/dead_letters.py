@@ -11,6 +11,7 @@ import msgspec
 
 from jobs.api.asynchronous import twin
 from jobs.api.jobs import list_jobs
+from jobs.api.redaction import shown
 from jobs.core.job import Job, iso
 from jobs.core.states import JobState
 from jobs.engine import JobFilter
@@ -46,7 +47,7 @@ def error_groups(filter: JobFilter | None = None, *, sample: int = SAMPLE) -> li
     wanted = msgspec.structs.replace(filter or JobFilter(), states=(JobState.DEAD,))
     groups: dict[str, ErrorGroup] = {}
     for job in _newest(wanted, sample):
-        error = job.error or {}
+        error = shown(job).error or {}
         error_type, message = str(error.get("type") or "unknown"), str(error.get("message") or "")
         place = own_frame(str(error.get("traceback") or ""))
         mark = fingerprint(error_type, message, place)

@@ -21,8 +21,6 @@ from jobs.registry import registry
 
 EVERY_JOB = JobFilter()
 
-REDACTED = "•••"
-
 NAMED = 20
 """As many jobs are named in one entry of the audit log."""
 
@@ -45,19 +43,6 @@ def explain(id: str) -> Reason | None:
 def list_jobs(filter: JobFilter = EVERY_JOB, *, cursor: str | None = None, limit: int = 50) -> Page:
     """One page of the jobs that match. ``Page.next_cursor`` leads to the next one; ``limit`` is cut at 1,000."""
     return get_engine().jobs.page(filter, cursor=cursor, limit=limit)
-
-
-def shown_payload(job: Job) -> Any:
-    """The payload as people may see it: arguments that the type redacts are masked, whatever they hold."""
-    return masked(job.type, job.payload)
-
-
-def masked(type: str, payload: Any) -> Any:
-    """The same for a payload of which there is no job, such as that of a schedule."""
-    if type not in registry or not isinstance(payload, dict):
-        return payload
-    hidden = registry.get(type).redact
-    return {name: REDACTED if name in hidden else value for name, value in payload.items()}
 
 
 def cancel(id: str) -> Job:
@@ -108,7 +93,8 @@ def resubmit(id: str, payload: Mapping[str, Any] | None = None) -> Job:
     JobNotFound, WrongState, PayloadInvalid, PayloadTooLarge; DuplicateJob if another live job has its unique key now.
     """
     job = _resubmit(id, payload)
-    audit.record("job.resubmit", id, after=_state(job) | ({} if payload is None else {"payload": shown_payload(job)}))
+    changed = {} if payload is None else {"payload": get_engine().visible.value(job.type, job.payload)}
+    audit.record("job.resubmit", id, after=_state(job) | changed)
     return job
 
 

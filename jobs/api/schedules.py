@@ -19,7 +19,7 @@ from jobs.api import audit
 from jobs.api.asynchronous import twin
 from jobs.api.forecast import Forecast, aforecast, forecast
 from jobs.api.handle import JobHandle, handle_of
-from jobs.api.jobs import masked
+from jobs.api.redaction import shown_value
 from jobs.api.schedule_status import FiringView, LateSchedule, ScheduleStatus, alate, astatus, late, status
 from jobs.core import schedule
 from jobs.core.job import moment
@@ -190,7 +190,7 @@ def shown_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of a schedule as people may see them: arguments that the job type redacts are masked."""
     if "payload" not in fields:
         return dict(fields)
-    return {**fields, "payload": masked(str(fields.get("job_type")), fields["payload"])}
+    return {**fields, "payload": shown_value(str(fields.get("job_type")), fields["payload"])}
 
 
 # --- acting ----------------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from jobs.engine.logs import LogPage, Logs, NewLines
 from jobs.engine.news import News
 from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Autoscale, Pool, PoolNotFound, Pools, PoolSettings
+from jobs.engine.redaction import Visible
 from jobs.engine.scaling import Scaling, Scalings
 from jobs.engine.schedules import Schedules
 from jobs.engine.series import Series
@@ -88,7 +89,8 @@ class Engine:
         self.topology = Topology(store)
         self.news = News(store)
         self.pending = Pending(store)
-        self.jobs = Jobs(store, settings, clock, self.topology, self.news, self.pending)
+        self.visible = Visible(settings)
+        self.jobs = Jobs(store, settings, clock, self.topology, self.news, self.pending, self.visible)
         self.leases = Leases(store, settings, clock)
         self.limits = Limits(store, clock, self.topology)
         self.caps = Caps(store, self.topology)

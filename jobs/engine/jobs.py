@@ -21,6 +21,7 @@ from jobs.engine.caps import Pending
 from jobs.engine.holders import Holders, forget_id
 from jobs.engine.listing import JobFilter, Page, list_jobs
 from jobs.engine.news import News
+from jobs.engine.redaction import Visible
 from jobs.exceptions import (
     DuplicateJob,
     JobNotFound,
@@ -65,6 +66,7 @@ class Jobs:
         topology: Topology,
         news: News,
         pending: Pending,
+        visible: Visible,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -72,6 +74,7 @@ class Jobs:
         self._topology = topology
         self._news = news
         self._pending = pending
+        self._visible = visible
         self._directory = Holders(store, "ids")
         self._unique = Holders(store, "unique")
 
@@ -365,6 +368,7 @@ class Jobs:
             filter or JobFilter(),
             cursor,
             limit,
+            self._visible.job,
         )
 
     def _read(self, route: Route, job_ids: Sequence[str]) -> list[Job | None]:

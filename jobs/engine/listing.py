@@ -101,8 +101,13 @@ def list_jobs(
     wanted: JobFilter,
     cursor: str | None,
     limit: int,
+    visible: Callable[[Job], Job],
 ) -> Page:
-    """One page. OptionInvalid for a cursor that did not come from here."""
+    """One page. OptionInvalid for a cursor that did not come from here.
+
+    ``visible``: a job as people may see it. A search finds nothing beyond that, or it would tell secrets letter by
+    letter.
+    """
     limit = max(1, min(limit, MAX_PAGE))
     after = _decode_cursor(cursor) if cursor else None
     states = [state for state in ORDER if not wanted.states or state in wanted.states]
@@ -116,11 +121,15 @@ def list_jobs(
             jobs = _read_all(read, chunk)
             for (score, job_id, _route), job in zip(chunk, jobs, strict=True):
                 scanned += 1
-                if job is not None and job.state == state and wanted.matches(job):
+                if job is not None and job.state == state and _matches(wanted, job, visible):
                     items.append(job)
                 if len(items) == limit or scanned >= SCAN_LIMIT:
                     return Page(items=items, next_cursor=_encode_cursor(_Place(state, score, job_id)), scanned=scanned)
     return Page(items=items, next_cursor=None, scanned=scanned)
+
+
+def _matches(wanted: JobFilter, job: Job, visible: Callable[[Job], Job]) -> bool:
+    return wanted.matches(job) and (wanted.search is None or wanted.matches(visible(job)))
 
 
 Member = tuple[str, str, Route]

@@ -122,7 +122,9 @@ def add_ids(parser: Parser, *, many: bool = True, optional: bool = False) -> Non
 
 
 def add_reveal(parser: Parser) -> None:
-    parser.add_argument("--reveal", action="store_true", help="also the arguments that the job type redacts")
+    parser.add_argument(
+        "--reveal", action="store_true", help="show secrets too, which are masked otherwise; the audit log tells"
+    )
 
 
 def _state(word: str) -> str:

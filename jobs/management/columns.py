@@ -148,28 +148,29 @@ WORKERS: tuple[Column[Worker], ...] = (
 
 
 def job_dict(job: Job, *, reveal: bool = False) -> dict[str, Any]:
-    """The JSON of a job. Arguments that its type redacts are masked unless ``reveal``."""
-    return job.as_dict() if reveal else job.as_dict() | {"payload": api.shown_payload(job)}
+    """The JSON of a job, with its secrets masked unless ``reveal``."""
+    return (job if reveal else api.shown(job)).as_dict()
 
 
 def show_page(output: Output, page: Page, columns: Sequence[Column[Job]], *, empty: str) -> None:
     """One page of jobs and how to get the next."""
+    jobs = [api.shown(job) for job in page.items]
     if output.as_json:
-        output.document({"items": [job_dict(job) for job in page.items], "next_cursor": page.next_cursor})
+        output.document({"items": [job.as_dict() for job in jobs], "next_cursor": page.next_cursor})
         return
     if not page.items:
         output.hint(empty)
         return
-    output.table(columns, page.items)
+    output.table(columns, jobs)
     if page.next_cursor:
         output.hint(f"There are more: --cursor {page.next_cursor}")
 
 
 def show_job(output: Output, job: Job, *, reveal: bool = False, reason: Reason | None = None) -> None:
     """All that is known of one job. ``reason``: why it does not run, where that was asked."""
-    document = job_dict(job, reveal=reveal)
+    job = job if reveal else api.shown(job)
     if output.as_json:
-        output.document(document)
+        output.document(job.as_dict())
         return
     output.facts(
         [
@@ -202,7 +203,7 @@ def show_job(output: Output, job: Job, *, reveal: bool = False, reason: Reason |
         ]
     )
     output.heading("Payload")
-    output.text("corrupt: what is stored cannot be read" if job.payload is None else _pretty(document["payload"]))
+    output.text("corrupt: what is stored cannot be read" if job.payload is None else _pretty(job.payload))
     if job.result is not None:
         output.heading("Result")
         output.text(_pretty(job.result))

@@ -156,7 +156,7 @@ def chosen_jobs(
 def dry_run(output: Output, filter: JobFilter, verb: str, *, columns: Sequence[Column[Job]]) -> None:
     """How many jobs it would be, and the first of them. Changes nothing."""
     count = _count(output, filter)
-    sample = api.list_jobs(filter, limit=SAMPLE).items if count else []
+    sample = [api.shown(job) for job in api.list_jobs(filter, limit=SAMPLE).items] if count else []
     if output.as_json:
         output.document({"dry_run": True, "count": count, "sample": [job_dict(job) for job in sample]})
         return

@@ -31,7 +31,7 @@ def tail_all(output: Output, filter: JobFilter) -> NoReturn:
     while True:
         changes = follower.look()
         for job in changes.jobs[:LINES_AT_ONCE]:
-            _show_change(job, output)
+            _show_change(api.shown(job), output)
         if unseen := changes.unseen + len(changes.jobs[LINES_AT_ONCE:]):
             _show_gap(unseen, "jobs", output)
         sleep(LOOK_EVERY_SECONDS)
@@ -71,8 +71,8 @@ class _View:
         """The job, and whether this is the last look. JobNotFound."""
         job = api.get_job(self._id)
         # Only now: of a job that has ended no line is missed.
-        self._lines = api.job_logs(job, after=self._cursor).lines
-        return job, job.is_terminal
+        self._lines = api.shown_log(job, api.job_logs(job, after=self._cursor)).lines
+        return api.shown(job), job.is_terminal
 
     def news(self, job: Job) -> Iterator[Callable[[Output], None]]:
         """What was not shown yet, in the order in which it happened as far as that is known."""

@@ -7,6 +7,7 @@ steps aside.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -14,8 +15,10 @@ from typing import Any
 import msgspec
 from django.core.exceptions import MiddlewareNotUsed
 
+from jobs.conf import get_settings
 from jobs.core.context import Context
 from jobs.core.job import EnqueueRequest
+from jobs.core.redaction import Redaction
 from jobs.core.retry import Cancelled, Retry, Snooze
 from jobs.exceptions import JobCancelled
 from jobs.middleware.around import Around, Outcome
@@ -75,9 +78,16 @@ class Tracing(Around):
                 span.set_attribute("mainspring.job.ended_by", type(end).__name__)
                 raise
             except BaseException as error:
-                span.record_exception(error)
-                span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, f"{type(error).__name__}: {error}"))
+                self._note(span, error)
                 raise
+
+    def _note(self, span: Any, error: BaseException) -> None:
+        """What was raised, without the secrets that its texts spell out."""
+        redaction = Redaction(get_settings().redact_keys)
+        message = redaction.text(str(error))
+        trace = redaction.text("".join(traceback.format_exception(error)))
+        span.record_exception(error, {"exception.message": message, "exception.stacktrace": trace})
+        span.set_status(self._trace.Status(self._trace.StatusCode.ERROR, f"{type(error).__name__}: {message}"))
 
     @property
     def _tracer(self) -> Any:

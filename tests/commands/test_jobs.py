@@ -120,7 +120,7 @@ def test_what_a_type_redacts_is_masked(cli, command):
     assert "s3cret" not in result.out
 
 
-def test_what_a_type_redacts_can_be_revealed(cli, bury):
+def test_what_a_type_redacts_can_be_revealed_and_that_is_on_record(cli, bury, caplog):
     id = api.enqueue("commands.login", {"user": "ana", "password": "s3cret"}).id
 
     assert cli("jobs", "show", id, "--reveal", "--json").json["payload"]["password"] == "s3cret"
@@ -128,6 +128,7 @@ def test_what_a_type_redacts_can_be_revealed(cli, bury):
     bury(id)
     assert "s3cret" not in cli("dlq", "show", id).out
     assert "s3cret" in cli("dlq", "show", id, "--reveal").out
+    assert sum(message.startswith(f"job.reveal {id} by ") for message in caplog.messages) == 3
 
 
 def test_the_text_of_a_job_tells_what_went_wrong(cli, dead):

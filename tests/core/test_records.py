@@ -6,11 +6,14 @@ import io
 import logging
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
+from jobs.conf import SECRET_KEYS
 from jobs.core.context import Context
 from jobs.core.job import LeasedJob, Route
-from jobs.core.records import JobFormatter, JobOfRecord, WorthAPlace, name_jobs_in_records
+from jobs.core.records import JobFormatter, JobOfRecord, Redacting, WorthAPlace, name_jobs_in_records
+from jobs.core.redaction import Redaction
 
 
 @pytest.fixture
@@ -104,3 +107,39 @@ def test_a_worker_without_logging_of_the_projects_own_shows_what_matters(
             assert WorthAPlace().filter(record) is expected
     else:
         assert WorthAPlace().filter(record) is expected
+
+
+class TestSecrets:
+    @pytest.fixture
+    def log(self, handler: logging.Handler) -> logging.Logger:
+        handler.addFilter(Redacting(Redaction(SECRET_KEYS), lambda type: frozenset({"account"})))
+        return logging.getLogger("shop")
+
+    def test_a_message_loses_its_secrets(self, log: logging.Logger, stream: io.StringIO) -> None:
+        log.warning("cannot log in with password=%s", "hunter2")
+
+        assert stream.getvalue() == "cannot log in with password=•••\n"
+
+    def test_an_exception_does_too(self, log: logging.Logger, stream: io.StringIO) -> None:
+        try:
+            raise ValueError("token: t-" + "4711")
+        except ValueError:
+            log.exception("no")
+
+        assert "t-4711" not in stream.getvalue()
+        assert "ValueError: token: •••" in stream.getvalue()
+
+    def test_what_the_payload_of_the_running_job_hides_is_hidden(
+        self, context: Context, log: logging.Logger, stream: io.StringIO
+    ) -> None:
+        context.lease.payload = msgspec.json.encode({"account": "DE02-1203", "amount": 4200})
+        with context.active():
+            log.warning("paid %s to %s", 4200, "DE02-1203")
+
+        assert stream.getvalue() == "paid 4200 to •••\n"
+
+    def test_arguments_that_do_not_fit_are_left_to_the_handler(self) -> None:
+        record = logging.LogRecord("x", logging.WARNING, "f", 1, "%d", ("no number",), None)
+
+        assert Redacting(Redaction(SECRET_KEYS), lambda type: frozenset()).filter(record)
+        assert record.args == ("no number",)

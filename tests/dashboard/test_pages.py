@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from django.test import Client
 from django.utils.html import escape
 
-from jobs import job
 from jobs.core.job import JobSpec, Unique
 from jobs.core.pause import EVERYTHING
-from jobs.registry import registry
 from tests.dashboard.browsing import tags, text
 from tests.dashboard.seeding import Shop
 
@@ -399,30 +396,3 @@ def test_every_answer_carries_the_headers_that_keep_others_out(client: Client, v
         assert response["X-Content-Type-Options"] == "nosniff"
         assert response["Cache-Control"]
         assert response["Referrer-Policy"] == "same-origin"
-
-
-class TestRedaction:
-    @pytest.fixture
-    def secret(self, shop: Shop) -> Iterator[str]:
-        """A job of a type that hides its argument ``token``."""
-
-        def charge(amount: int, token: str) -> None: ...
-
-        with registry.restored():
-            job("billing.hidden", redact=("token",))(charge)
-            yield shop.ready(type="billing.hidden", payload={"amount": 3, "token": "tok-4711"})
-
-    def test_what_a_type_hides_is_masked_on_every_page_and_in_the_download(
-        self, administrator: Client, secret: str
-    ) -> None:
-        for address in (
-            "/dashboard/jobs/",
-            f"/dashboard/jobs/{secret}/",
-            f"/dashboard/fragments/job/?id={secret}",
-            f"/dashboard/fragments/jobs/?updates=1&shown={secret}",
-            f"/dashboard/raw/?id={secret}",
-        ):
-            body = administrator.get(address).content.decode()
-
-            assert "tok-4711" not in body, address
-            assert "amount" in body, address

@@ -101,7 +101,7 @@ class Command(VerbCommand):
 
     def show(self, output: Output, *, ids: str, reveal: bool, **_options: Any) -> None:
         job = dead(ids)
-        show_job(output, job, reveal=reveal)
+        show_job(output, api.reveal(ids) if reveal else job, reveal=reveal)
         output.hint(f"\nResubmit it: manage.py dlq resubmit {job.id}")
 
     def groups(self, output: Output, **options: Any) -> None:

@@ -146,11 +146,12 @@ class Command(VerbCommand):
         reasons: dict[str, Reason | None] = {}
 
         def read(id: str) -> dict[str, Any]:
-            found[id] = api.get_job(id)
+            found[id] = api.reveal(id) if reveal else api.get_job(id)
             reasons[id] = reason = api.explain(id)
             document = job_dict(found[id], reveal=reveal) | {"reason": reason.as_dict() if reason else None}
             if logs:
-                pages[id] = api.job_logs(found[id])
+                page = api.job_logs(found[id])
+                pages[id] = page if reveal else api.shown_log(found[id], page)
                 document["logs"] = pages[id].as_dict()
             return document
 

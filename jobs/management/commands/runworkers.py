@@ -11,8 +11,10 @@ from typing import Any
 
 from jobs import __version__
 from jobs.conf import Settings, get_settings
-from jobs.core.records import log_to_stderr, name_jobs_in_records
+from jobs.core.records import hide_secrets_in_records, log_to_stderr, name_jobs_in_records
+from jobs.core.redaction import Redaction
 from jobs.engine import Engine, get_engine
+from jobs.engine.redaction import hidden_by
 from jobs.exceptions import SchedulerError
 from jobs.management.arguments import Parser
 from jobs.management.base import SchedulerCommand
@@ -93,6 +95,7 @@ class Command(SchedulerCommand):
         if options["verbosity"] > 0:
             log_to_stderr()
         name_jobs_in_records()
+        hide_secrets_in_records(Redaction(get_settings().redact_keys), hidden_by)
         try:
             supervisor = _supervisor(_worker_options(options, get_settings()))
             exit_code = supervisor.run()

@@ -1,0 +1,107 @@
+"""What people see of a job hides its secrets, wherever they are repeated; and seeing them is on record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from jobs import api, job
+from jobs.api import JobFilter, audit
+from jobs.core.states import JobState
+from jobs.registry import registry
+from tests.dashboard.seeding import Shop
+
+SECRET, ACCOUNT = "tok-4711", "DE02-1203"
+QUOTED = {"type": "Refused", "message": f"no {SECRET}", "traceback": f"pay({SECRET!r}, '{ACCOUNT}')\n"}
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    with registry.restored():
+        job("pay.out", redact=("account",))(lambda account, token, amount=0: None)
+        yield Shop()
+
+
+def pay(shop: Shop, state: str = "dead", **options) -> str:
+    payload = {"account": ACCOUNT, "token": SECRET, "amount": 12}
+    return shop.in_state(state, type="pay.out", payload=payload, **options)
+
+
+def as_text(shown: object) -> str:
+    return json.dumps(shown, ensure_ascii=False, default=str)
+
+
+def test_what_a_type_redacts_and_what_a_key_names_is_hidden_in_the_payload(shop: Shop) -> None:
+    shown = api.shown(api.get_job(pay(shop)))
+
+    assert shown.payload == {"account": "•••", "token": "•••", "amount": 12}
+
+
+def test_errors_and_attempts_do_not_quote_it(shop: Shop) -> None:
+    shown = api.shown(api.get_job(pay(shop, error=QUOTED)))
+
+    assert shown.error == {"type": "Refused", "message": "no •••", "traceback": "pay('•••', '•••')\n"}
+    assert SECRET not in as_text(shown.as_dict())
+    assert ACCOUNT not in as_text(shown.as_dict())
+
+
+def test_neither_do_results_tags_meta_and_keys(shop: Shop) -> None:
+    id = pay(
+        shop,
+        "succeeded",
+        result={"said": f"paid to {ACCOUNT}", "session": {"cookie": "c-1"}},
+        tags=[f"to-{ACCOUNT}"],
+        meta={"note": SECRET, "api_key": "k-1"},
+    )
+
+    shown = api.shown(api.get_job(id))
+
+    assert shown.result == {"said": "paid to •••", "session": {"cookie": "•••"}}
+    assert (shown.tags, shown.meta) == (["to-•••"], {"note": "•••", "api_key": "•••"})
+
+
+def test_programs_read_what_is_stored(shop: Shop) -> None:
+    assert api.get_job(pay(shop)).payload["token"] == SECRET
+
+
+def test_groups_of_errors_do_not_quote_it(shop: Shop) -> None:
+    pay(shop, error=QUOTED)
+
+    [group] = api.error_groups()
+
+    assert group.message == "no •••"
+
+
+def test_a_search_does_not_tell_secrets_letter_by_letter(shop: Shop) -> None:
+    id = pay(shop, error=QUOTED)
+
+    assert not api.list_jobs(JobFilter(states=(JobState.DEAD,), search="tok-4")).items
+    assert [found.id for found in api.list_jobs(JobFilter(search="pay.out")).items] == [id]
+
+
+@pytest.mark.django_db
+def test_who_reveals_a_job_is_on_record(shop: Shop) -> None:
+    id = pay(shop)
+
+    with audit.acting("ada", "dashboard"):
+        revealed = api.reveal(id, reason="incident 212")
+
+    [entry] = audit.list().items
+    assert revealed.payload["token"] == SECRET
+    assert (entry.who, entry.action, entry.target, entry.reason) == ("ada", "job.reveal", id, "incident 212")
+    assert SECRET not in as_text(entry.as_dict())
+
+
+@pytest.mark.django_db
+def test_the_audit_log_keeps_no_secrets(shop: Shop) -> None:
+    audit.record("anything", after={"nested": [{"password": "hunter2"}]})
+
+    assert audit.list().items[0].after == {"nested": [{"password": "•••"}]}
+
+
+def test_the_words_that_hide_can_be_chosen(settings, shop: Shop) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "REDACT_KEYS": ["iban"]}
+
+    assert api.shown_value("any", {"iban": "DE", "token": "t"}) == {"iban": "•••", "token": "t"}

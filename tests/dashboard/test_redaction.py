@@ -1,0 +1,89 @@
+"""No page, fragment, download or frame tells a secret; who may and must see one asks for it, and that is on record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+
+from dashboard.figures import figures
+from dashboard.reads import overall
+from jobs import api, job
+from jobs.registry import registry
+from tests.dashboard.browsing import send, text
+from tests.dashboard.conftest import Login
+from tests.dashboard.seeding import Shop
+
+SECRETS = ("tok-4711", "DE02-1203", "hunter2")
+QUOTED = {"type": "Refused", "message": "no tok-4711 for hunter2", "traceback": "pay('DE02-1203', password='hunter2')"}
+
+
+@pytest.fixture
+def secret(shop: Shop) -> Iterator[str]:
+    """A dead job that holds secrets: one that its type redacts, others that their keys name; its error quotes them."""
+    with registry.restored():
+        job("pay.out", redact=("account",))(lambda account, token, amount=0, login=None: None)
+        payload = {"amount": 37, "account": SECRETS[1], "token": SECRETS[0], "login": {"password": SECRETS[2]}}
+        yield shop.dead(type="pay.out", payload=payload, error=QUOTED, meta={"api_key": "hunter2"}, tags=["tok-4711"])
+
+
+def test_pages_fragments_downloads_and_frames_show_none(administrator: Client, secret: str) -> None:
+    for address in (
+        "/dashboard/",
+        "/dashboard/jobs/",
+        "/dashboard/dead/",
+        f"/dashboard/jobs/{secret}/",
+        f"/dashboard/fragments/job/?id={secret}",
+        f"/dashboard/fragments/jobs/?updates=1&shown={secret}",
+        f"/dashboard/fragments/dead/?updates=1&shown={secret}",
+        f"/dashboard/raw/?id={secret}",
+        "/dashboard/snapshot/",
+        f"/dashboard/actions/job/discard/?id={secret}",
+    ):
+        response = administrator.get(address)
+
+        assert response.status_code == 200, address
+        assert not [word for word in SECRETS if word in response.content.decode()], address
+    assert "37" in text(administrator.get(f"/dashboard/jobs/{secret}/"))
+    assert not [word for word in SECRETS if word in json.dumps(figures(overall()))]
+
+
+@pytest.mark.parametrize("role", ["viewer", "operator"])
+def test_the_offer_is_made_to_nobody_else(role: str, login: Login, secret: str) -> None:
+    client = login(role)
+
+    assert "Reveal" not in text(client.get(f"/dashboard/jobs/{secret}/"))
+    assert send(client, "/dashboard/reveal/", {"id": secret}).status_code == 403
+    assert not api.audit.list().items
+
+
+def test_who_may_administer_sees_everything_once_and_is_on_record(administrator: Client, secret: str) -> None:
+    assert "Reveal" in text(administrator.get(f"/dashboard/jobs/{secret}/"))
+
+    response = send(administrator, "/dashboard/reveal/", {"id": secret, "reason": "incident 212"})
+
+    assert response.status_code == 200
+    assert not [word for word in SECRETS if word not in text(response)]
+    assert "no-store" in response["Cache-Control"]
+    [entry] = api.audit.list().items
+    assert (entry.who, entry.action, entry.target, entry.reason) == (
+        "administrator",
+        "job.reveal",
+        secret,
+        "incident 212",
+    )
+
+
+def test_it_cannot_be_had_by_following_a_link(administrator: Client, secret: str) -> None:
+    assert administrator.get("/dashboard/reveal/", {"id": secret}).status_code == 405
+
+
+def test_a_job_that_is_gone_is_404_and_not_on_record(administrator: Client, db: None) -> None:
+    assert send(administrator, "/dashboard/reveal/", {"id": "nothing"}).status_code == 404
+    assert not api.audit.list().items
+
+
+def test_where_nothing_is_hidden_nothing_is_offered(administrator: Client, shop: Shop) -> None:
+    assert "Reveal" not in text(administrator.get(f"/dashboard/jobs/{shop.dead()}/"))
