@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from jobs.api import workflows
-from jobs.api.jobs import masked
+from jobs.api.redaction import shown_value
 from jobs.core.workflow import Definition, Problem
 from jobs.exceptions import WorkflowInvalid
 from jobs.models import JobType, Pool, Workflow, WorkflowEdge, WorkflowNode
@@ -165,7 +165,7 @@ class NodeInline(OfTheWorkflow, admin.StackedInline):  # type: ignore[type-arg]
 
     @admin.display(description="payload")
     def shown_payload(self, node: WorkflowNode) -> str:
-        return json.dumps(masked(node.job_type, node.payload), ensure_ascii=False)
+        return json.dumps(shown_value(node.job_type, node.payload), ensure_ascii=False)
 
 
 class EdgeInline(OfTheWorkflow, admin.TabularInline):  # type: ignore[type-arg]

@@ -15,7 +15,7 @@ from django.db import router, transaction
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
-from jobs.api.jobs import masked
+from jobs.api.redaction import shown_value
 from jobs.api.workflows import Document, validate
 from jobs.core.job import iso
 from jobs.core.wording import did_you_mean
@@ -170,7 +170,7 @@ def shown(definition: Definition) -> dict[str, Any]:
     document = definition.as_dict()
     for node in document["nodes"]:
         if "payload" in node:
-            node["payload"] = masked(node.get("type", ""), node["payload"])
+            node["payload"] = shown_value(node.get("type", ""), node["payload"])
     return document
 
 
