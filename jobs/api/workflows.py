@@ -46,14 +46,23 @@ def validate(document: Document, *, allow_unknown: bool = False) -> Definition:
 avalidate = twin(validate)
 
 
-def _type_problems(node: Node, allow_unknown: bool) -> Iterator[Problem]:
+def _type_problems(node: Node, allow_unknown: bool, where: str = "") -> Iterator[Problem]:
+    if isinstance(node.workflow, Definition):
+        for inner in node.workflow.nodes:
+            yield from _type_problems(inner, allow_unknown, f"{where}{node.key}:")
+    if not node.type:
+        return
+    key = where + node.key
     try:
         job_type = registry.get(node.type)
     except UnknownJobType as error:
         if not allow_unknown:
-            yield Problem((node.key,), f"Node {node.key!r}: {error}", error.fix)
+            yield Problem((key,), f"Node {key!r}: {error}", error.fix)
+        return
+    known = workflow.known_and_unknown(node.payload)
+    if known is None:
         return
     try:
-        job_type.check(*workflow.known_and_unknown(node.payload))
+        job_type.check(*known)
     except PayloadInvalid as error:
-        yield Problem((node.key,), f"Node {node.key!r}: {error}", error.fix)
+        yield Problem((key,), f"Node {key!r}: {error}", error.fix)

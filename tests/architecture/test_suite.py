@@ -117,7 +117,7 @@ def test_the_processes_of_a_shared_run_have_nothing_in_common(run_suite, tmp_pat
         (["tests"], "fd", 16, 4),
         (["tests"], "fd", 1, 0),
         (["tests"], "no", 2, 0),
-        (["tests/core", "tests/registry"], "fd", 2, 0),
+        (["tests/conf", "tests/registry"], "fd", 2, 0),
         (["tests/conftest.py::one", "tests/conftest.py::two"], "fd", 2, 0),
     ],
     ids=["all", "all, large machine", "all, one processor", "all, to be looked at", "few files", "few tests"],

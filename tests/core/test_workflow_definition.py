@@ -103,7 +103,11 @@ class TestRefusals:
 
     def test_of_a_missing_field(self) -> None:
         assert problems({"name": "w", "nodes": [{"key": "a"}]}) == [
-            (("a",), "Node 'a': missing required field type", "")
+            (
+                ("a",),
+                "Node 'a' does not say what it runs",
+                'Write one of "type", "workflow", "signal" and "approval".',
+            )
         ]
 
     def test_of_duplicate_keys(self) -> None:
@@ -379,13 +383,111 @@ class TestDrawing:
         assert len(list(draw(Graph(flow.definition().nodes)))) == 3_000
 
 
+class TestKinds:
+    def test_python_writes_what_is_no_job(self) -> None:
+        inner = Workflow("inner")
+        inner.add("a", "t", {"n": inner.payload("n")})
+        flow = Workflow("w", timeout=timedelta(hours=1))
+        rows = flow.add("rows", "t")
+        flow.map("page", "p", rows.result("urls"), {"url": flow.item("url"), "n": flow.index()}, depends_on=rows)
+        flow.sub("shop", inner, {"n": flow.item()}, each=[1, 2])
+        flow.sub("stored", "nightly")
+        flow.signal("paid", timeout=60, on_timeout="continue")
+        flow.approval("go", "Deploy?", {"rows": rows.result()}, depends_on=rows, permission="shop.deploy")
+
+        document = flow.definition().as_dict()
+
+        assert document["timeout"] == 3600.0
+        assert document["nodes"][1:] == [
+            {
+                "key": "page",
+                "type": "p",
+                "each": {"$from": "rows.result.urls"},
+                "payload": {"url": {"$from": "each.item.url"}, "n": {"$from": "each.index"}},
+                "depends_on": ["rows"],
+            },
+            {
+                "key": "shop",
+                "workflow": inner.as_dict(),
+                "each": [1, 2],
+                "payload": {"n": {"$from": "each.item"}},
+            },
+            {"key": "stored", "workflow": "nightly"},
+            {"key": "paid", "signal": "paid", "timeout": 60.0, "on_timeout": "continue"},
+            {
+                "key": "go",
+                "approval": "Deploy?",
+                "payload": {"rows": {"$from": "rows.result"}},
+                "depends_on": ["rows"],
+                "permission": "shop.deploy",
+            },
+        ]
+        assert read(document).as_dict() == Workflow.from_json(document).as_dict() == document
+        assert [node.kind for node in read(document).nodes] == ["job", "each", "each", "workflow", "signal", "approval"]
+
+    @pytest.mark.parametrize(
+        ("node", "nodes", "message"),
+        [
+            ({"key": "a", "type": "t", "signal": "s"}, ("a",), "Node 'a' names both type and signal"),
+            ({"key": "a", "signal": "s", "pool": "p"}, ("a",), "Node 'a' has pool, which does not go with signal"),
+            ({"key": "a", "signal": "s", "each": [1]}, ("a",), "Node 'a' has each, which does not go with signal"),
+            ({"key": "a", "type": "t", "permission": "x.y"}, ("a",), "Node 'a' has permission, which does not go with"),
+            ({"key": "a", "workflow": "w", "timeout": 5}, ("a",), "Node 'a' has timeout, which does not go with"),
+            ({"key": "a", "signal": "s", "on_timeout": "continue"}, ("a",), "Node 'a' has on_timeout and no timeout"),
+            ({"key": "a", "approval": "?", "permission": "deploy"}, ("a",), "Node 'a': 'deploy' is no permission"),
+            ({"key": "each", "type": "t"}, ("each",), "No node can be called 'each'"),
+            (
+                {"key": "a", "type": "t", "payload": {"x": {"$from": "each.item"}}},
+                ("a",),
+                "Node 'a' takes 'each.item', and is not run for each of a list",
+            ),
+            (
+                {"key": "a", "type": "t", "each": {"$from": "each.item"}},
+                ("a",),
+                "Node 'a' takes 'each.item', and is not run for each of a list",
+            ),
+            (
+                {"key": "a", "workflow": {"name": "i", "nodes": [{"key": "b", "type": "t", "on_failure": ["c"]}]}},
+                ("a:b", "a:c"),
+                "In the workflow of node 'a': Node 'b' waits for 'c', which is no node",
+            ),
+        ],
+    )
+    def test_what_does_not_go_together_is_refused(
+        self, node: dict[str, Any], nodes: tuple[str, ...], message: str
+    ) -> None:
+        (problem,) = problems({"name": "w", "nodes": [node]})
+
+        assert problem[0] == nodes
+        assert problem[1].startswith(message)
+
+    def test_a_key_that_a_member_of_a_group_would_have_is_refused(self) -> None:
+        ((nodes, message, _),) = problems(of({"key": "page", "each": [1]}, {"key": "page:0"}))
+
+        assert (nodes, message) == (("page:0", "page"), "Node 'page:0' is called like a member of 'page'")
+
+    @pytest.mark.parametrize("timeout", [0, -1, True, "1h"])
+    def test_a_time_limit_is_a_number_of_seconds(self, timeout: object) -> None:
+        ((_, message, _),) = problems({**of({"key": "a"}), "timeout": timeout})
+
+        assert message.startswith("The workflow's timeout: expected seconds above 0, got")
+
+    def test_nodes_of_sub_workflows_count(self) -> None:
+        inner = of(*({"key": f"n{number}"} for number in range(6_000)))
+        document = {"name": "w", "nodes": [{"key": "a", "workflow": inner}, {"key": "b", "workflow": inner}]}
+
+        assert problems(document) == [
+            ((), "12,002 nodes are too many: at most 10,000", "Raise SCHEDULER['WORKFLOW_NODES'].")
+        ]
+
+
 class TestSchema:
     def test_it_knows_every_field_and_no_other(self) -> None:
         parts = schema()["$defs"]
 
         assert parts["Node"]["additionalProperties"] is parts["Definition"]["additionalProperties"] is False
-        assert parts["Node"]["required"] == ["key", "type"]
+        assert parts["Node"]["required"] == ["key"]
         assert set(parts["Node"]["properties"]) == {
             field.name for field in msgspec.structs.fields(read(NIGHTLY).nodes[0])
         }
-        assert parts["Definition"]["required"] == [field.name for field in msgspec.structs.fields(Definition)]
+        assert parts["Definition"]["required"] == ["name", "nodes"]

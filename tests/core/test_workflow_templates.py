@@ -139,3 +139,12 @@ class TestAgainstASignature:
         codec.check(*known_and_unknown({"a": 1, "b": {"$from": "extract.result"}}))
         with pytest.raises(PayloadInvalid, match="argument 'a'"):
             codec.check(*known_and_unknown({"a": "x", "b": {"$from": "extract.result"}}))
+
+
+def test_a_payload_as_a_whole_may_be_a_template() -> None:
+    assert render({"$from": "run.payload"}, RUN_PAYLOAD, {}) == RUN_PAYLOAD
+    assert render({"$literal": {"$from": "x"}}, None, {}) == {"$from": "x"}
+    assert known_and_unknown({"$from": "run.payload"}) is None
+    assert known_and_unknown({"$literal": {"x": 1}}) == ({"x": 1}, frozenset())
+    with pytest.raises(TemplateError, match="The payload is a list of 2"):
+        render({"$from": "extract.result.rows"}, RUN_PAYLOAD, PARENTS)

@@ -1,25 +1,29 @@
 """Workflows: graphs of jobs, as they are written down and as they unfold. All of it is pure.
 
 ``definition`` is what a workflow is, ``builder`` writes one in Python, ``checks`` says whether it can run,
-``templates`` are payloads with holes, ``schema`` and ``drawing`` are for programs and for people. ``graph`` and ``run``
-decide, end by end, what follows in a run. ``folding`` and ``layout`` make a picture of it, ``course`` tells its times.
+``templates`` are payloads with holes, ``groups`` nodes that open into others, ``schema`` and ``drawing`` are for
+programs and for people. ``graph`` and ``run`` decide, end by end, what follows in a run. ``folding`` and ``layout``
+make a picture of it, ``course`` tells its times.
 """
 
 from jobs.core.workflow.builder import Part, Workflow
 from jobs.core.workflow.checks import MOST_NODES, check, read, read_node, spec_options
 from jobs.core.workflow.course import Axis, Span, axis, critical_path
-from jobs.core.workflow.definition import Definition, Edge, Node
+from jobs.core.workflow.definition import Definition, Edge, Kind, Node
 from jobs.core.workflow.drawing import draw, waits
 from jobs.core.workflow.folding import Box, depths
 from jobs.core.workflow.graph import Graph
+from jobs.core.workflow.groups import members
 from jobs.core.workflow.layout import Layout, Line, Placed, layout
 from jobs.core.workflow.problems import Problem, invalid, refuse
-from jobs.core.workflow.run import Decision, Run, RunState
+from jobs.core.workflow.run import FAILURES, ROOT, Decision, Run, RunState
 from jobs.core.workflow.schema import schema
-from jobs.core.workflow.templates import Ended, Reference, TemplateError, known_and_unknown, references, render
+from jobs.core.workflow.templates import Ended, Item, Reference, TemplateError, known_and_unknown, references, render
 
 __all__ = [
+    "FAILURES",
     "MOST_NODES",
+    "ROOT",
     "Axis",
     "Box",
     "Decision",
@@ -27,6 +31,8 @@ __all__ = [
     "Edge",
     "Ended",
     "Graph",
+    "Item",
+    "Kind",
     "Layout",
     "Line",
     "Node",
@@ -47,6 +53,7 @@ __all__ = [
     "invalid",
     "known_and_unknown",
     "layout",
+    "members",
     "read",
     "read_node",
     "references",

@@ -11,6 +11,7 @@ flow.add("alarm", "notify", on_failure=[extract, merge], join="any")
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ import msgspec
 from jobs.core.payload import dumps
 from jobs.core.retry import Exponential, Fixed, Linear
 from jobs.core.workflow import checks
-from jobs.core.workflow.definition import RUN, Definition, Node
+from jobs.core.workflow.definition import EACH, RUN, Definition, Node
 from jobs.core.workflow.problems import Problem, invalid
 from jobs.core.workflow.templates import FROM
 
@@ -63,8 +64,10 @@ Steps = Step | Iterable[Step]
 class Workflow:
     """A workflow that is being written. Its JSON is the same whether it came from here, a file or the admin."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, timeout: float | timedelta | None = None) -> None:
+        """``timeout``: seconds that a run may take."""
         self.name = name
+        self.timeout = timeout
         self._nodes: dict[str, Node] = {}
 
     def add(
@@ -100,10 +103,54 @@ class Workflow:
             "always": always,
             **{name: _plain(value) for name, value in options.items()},
         }
+        if not raw["type"]:
+            del raw["type"]  # what the options say that it is
         return self._keep(checks.read_node(raw))
 
-    def map(self, key: str, type: str | Named, payloads: Sequence[Mapping[str, Any]], /, **more: Any) -> Part:
-        """One node for each payload, called ``key:0``, ``key:1``, …; ``more`` as in ``add``, the same for all."""
+    def sub(
+        self, key: str, workflow: str | Workflow | Definition, payload: Mapping[str, Any] | None = None, /, **more: Any
+    ) -> Part:
+        """A workflow as one node: a stored one by its name, or a whole one. It is started with ``payload``.
+
+        Its result is an object of the results of its last nodes. ``each``: run it for each of a list.
+        """
+        what = workflow if isinstance(workflow, str) else workflow.as_dict()
+        return self.add(key, "", payload, workflow=what, **more)
+
+    def signal(self, key: str, name: str | None = None, /, **more: Any) -> Part:
+        """Waits until a signal of this name (else of the key's) is sent to the run; its payload is the result.
+
+        ``timeout`` seconds at most: then it is dead, or with ``on_timeout="continue"`` has succeeded.
+        """
+        return self.add(key, "", signal=name or key, **more)
+
+    def approval(self, key: str, question: str, payload: Mapping[str, Any] | None = None, /, **more: Any) -> Part:
+        """Waits until a person approves (it succeeded) or rejects (it is dead); ``payload`` is shown with the question.
+
+        ``permission``: who may decide, else who may operate. ``timeout`` and ``on_timeout`` as of a signal.
+        """
+        return self.add(key, "", payload, approval=question, **more)
+
+    def map(
+        self,
+        key: str,
+        type: str | Named,
+        payloads: Sequence[Mapping[str, Any]] | Mapping[str, Any],
+        payload: Mapping[str, Any] | None = None,
+        /,
+        **more: Any,
+    ) -> Part:
+        """One node for each payload, called ``key:0``, ``key:1``, …; ``more`` as in ``add``, the same for all.
+
+        ``payloads`` may be known only in the run, as ``extract.result("rows")``: then this is one node, which ends when
+        all that it opens into have ended. ``payload`` says what each is run with: ``flow.item("url")`` stands for
+        what is found in its item. Without it the items are the payloads.
+        """
+        if isinstance(payloads, Mapping):
+            given = {FROM: f"{EACH}.item"} if payload is None else payload
+            return self.add(key, type, given, each=_as_json(key, payloads), **more)
+        if payload is not None:
+            return self.add(key, type, payload, each=_as_json(key, payloads), **more)
         if not payloads:
             raise invalid(Problem((key,), f"map {key!r} has no payloads", "Leave it out where there is nothing to do."))
         return self.group(*(self.add(f"{key}:{number}", type, each, **more) for number, each in enumerate(payloads)))
@@ -131,13 +178,22 @@ class Workflow:
         """For a payload of a node: the payload that the run was started with, or what is found in it."""
         return _reference(RUN, "payload", path)
 
+    def item(self, *path: str | int) -> dict[str, str]:
+        """For a payload of ``map``: the item that this node is run for, or what is found in it."""
+        return _reference(EACH, "item", path)
+
+    def index(self) -> dict[str, str]:
+        """For a payload of ``map``: the position of the item in its list, from 0."""
+        return _reference(EACH, "index", ())
+
     def definition(self) -> Definition:
         """The workflow as a value. Raises WorkflowInvalid naming all nodes that do not hold together."""
-        return checks.read(self.as_dict(), most_nodes=max(checks.MOST_NODES, len(self._nodes)))
+        return checks.read(self.as_dict(), most_nodes=checks.ANY_NUMBER)
 
     def as_dict(self) -> dict[str, Any]:
         """Its JSON, as far as it is written: not checked."""
-        return Definition(name=self.name, nodes=tuple(self._nodes.values())).as_dict()
+        timeout = _plain(self.timeout)
+        return Definition(name=self.name, nodes=tuple(self._nodes.values()), timeout=timeout).as_dict()
 
     def as_json(self) -> str:
         """Its JSON, laid out for people. Raises WorkflowInvalid."""
@@ -147,7 +203,7 @@ class Workflow:
     def from_json(cls, document: str | bytes | Mapping[str, Any]) -> Workflow:
         """A workflow to go on with. Raises WorkflowInvalid."""
         definition = checks.read(document)
-        flow = cls(definition.name)
+        flow = cls(definition.name, timeout=definition.timeout)
         for node in definition.nodes:
             flow._keep(node)
         return flow
@@ -186,7 +242,7 @@ def _reference(source: str, field: str, path: Iterable[str | int]) -> dict[str, 
     return {FROM: ".".join((source, field, *map(str, path)))}
 
 
-def _as_json(key: str, payload: Mapping[str, Any]) -> Any:
+def _as_json(key: str, payload: Mapping[str, Any] | Sequence[Any]) -> Any:
     """What JSON makes of the payload: dates become text, and so on."""
     try:
         return msgspec.json.decode(dumps(payload))

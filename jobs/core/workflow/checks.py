@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from jobs.core import options
 from jobs.core.payload import dumps
 from jobs.core.retry import Backoff, Exponential, Fixed, Linear
 from jobs.core.wording import did_you_mean, shown
 from jobs.core.workflow import templates
-from jobs.core.workflow.definition import EDGES, OPTIONS, RUN, Definition, Edge, Keys, Node, Retries
+from jobs.core.workflow.definition import EACH, EDGES, OPTIONS, RUN, Definition, Edge, Keys, Node, Retries
 from jobs.core.workflow.graph import cycles
 from jobs.core.workflow.problems import Problem, invalid, refuse
 from jobs.core.workflow.templates import TemplateError
@@ -21,6 +22,11 @@ from jobs.exceptions import OptionInvalid, WorkflowInvalid
 
 MOST_NODES = 10_000
 """Nodes of a definition, where the setting says nothing else."""
+
+ANY_NUMBER = 2**31
+
+LONGEST_TIMEOUT = 10 * 366 * 86_400.0
+"""Seconds. A run, a signal or a person may take months."""
 
 
 def read(document: Any, *, most_nodes: int = MOST_NODES) -> Definition:
@@ -35,8 +41,10 @@ def read(document: Any, *, most_nodes: int = MOST_NODES) -> Definition:
         except WorkflowInvalid as error:
             found += error.problems
     refuse(found)
-    definition = Definition(name=document["name"], nodes=tuple(made))
+    definition = Definition(name=document["name"], nodes=tuple(made), timeout=_timeout(document))
     check(definition)
+    if definition.size > most_nodes:
+        raise _too_many(definition.size, most_nodes)
     return definition
 
 
@@ -46,12 +54,31 @@ def read_node(raw: Mapping[str, Any]) -> Node:
         raise invalid(Problem((), f"A node must be an object, got {shown(raw)}", 'Write {"key": …}.'))
     key = str(raw.get("key", "?"))[:100]
     refuse(_field_problems(raw, Node.__struct_fields__, f"Node {key!r}", key))
+    if isinstance(raw.get("workflow"), Mapping):
+        raw = {**raw, "workflow": _sub_workflow(key, raw["workflow"])}
     try:
         node = msgspec.convert(raw, Node, str_keys=True)
     except msgspec.ValidationError as error:
         raise invalid(Problem((key,), f"Node {key!r}: {_reworded(error)}")) from None
     refuse(_problems_of_one(node))
     return node
+
+
+def _sub_workflow(key: str, raw: Mapping[str, Any]) -> Definition:
+    """The workflow that is a node's. The problems in it name its nodes as they would be called in a run."""
+    try:
+        return read(raw, most_nodes=ANY_NUMBER)  # they are counted with the whole
+    except WorkflowInvalid as error:
+        raise invalid(
+            *(
+                Problem(
+                    tuple(f"{key}:{node}" for node in problem.nodes) or (key,),
+                    f"In the workflow of node {key!r}: {problem.message}",
+                    problem.fix,
+                )
+                for problem in error.problems
+            )
+        ) from None
 
 
 def check(definition: Definition) -> None:
@@ -90,10 +117,26 @@ def _nodes(document: Mapping[str, Any], most: int) -> list[Any]:
     if not isinstance(nodes, list | tuple) or not nodes:
         raise invalid(Problem((), "The workflow has no nodes", 'Write "nodes": [{"key": …, "type": …}].'))
     if len(nodes) > most:
-        raise invalid(
-            Problem((), f"{len(nodes):,} nodes are too many: at most {most:,}", "Raise SCHEDULER['WORKFLOW_NODES'].")
-        )
+        raise _too_many(len(nodes), most)
     return list(nodes)
+
+
+def _too_many(count: int, most: int) -> WorkflowInvalid:
+    return invalid(Problem((), f"{count:,} nodes are too many: at most {most:,}", "Raise SCHEDULER['WORKFLOW_NODES']."))
+
+
+def _timeout(document: Mapping[str, Any]) -> float | None:
+    """The time limit of a run."""
+    timeout = document.get("timeout")
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= LONGEST_TIMEOUT:
+        raise invalid(
+            Problem(
+                (), f"The workflow's timeout: expected seconds above 0, got {shown(timeout)}", "Write 3600 for an hour."
+            )
+        )
+    return float(timeout)
 
 
 def _name_problems(document: Mapping[str, Any]) -> Iterator[Problem]:
@@ -118,14 +161,62 @@ def _problems_of_one(node: Node) -> Iterator[Problem]:
         dumps(node.payload)
     except (OptionInvalid, ValueError) as error:
         yield Problem((node.key,), f"Node {node.key!r}: {error}", getattr(error, "fix", ""))
-    if node.key == RUN:
-        yield Problem((node.key,), f"No node can be called {RUN!r}", "Templates call the run so. Choose another key.")
+    if node.key in _TAKEN:
+        yield Problem(
+            (node.key,),
+            f"No node can be called {node.key!r}",
+            f"Templates call {_TAKEN[node.key]} so. Choose another key.",
+        )
+    yield from _kind_problems(node)
     if node.always and not node.on_complete:
         yield Problem(
             (node.key,),
             f"Node {node.key!r} is marked always, and has no parent that may end in any way",
             "Name what it cleans up after in on_complete.",
         )
+
+
+def _kind_problems(node: Node) -> Iterator[Problem]:
+    """What it runs or waits for must be said once, and the other fields must go with it."""
+    named = [field for field in ("type", "workflow", "signal", "approval") if getattr(node, field)]
+    if len(named) != 1:
+        yield Problem(
+            (node.key,),
+            f"Node {node.key!r} {'names both ' + ' and '.join(named) if named else 'does not say what it runs'}",
+            'Write one of "type", "workflow", "signal" and "approval".',
+        )
+        return
+    for field in (*OPTIONS, *_ONLY_FOR):
+        if _is_set(node, field) and not _goes_with(field, named[0]):
+            yield Problem(
+                (node.key,),
+                f"Node {node.key!r} has {field}, which does not go with {named[0]}",
+                "Take it away." if field != "timeout" else "A workflow has a timeout of its own.",
+            )
+    if node.on_timeout != "fail" and not node.timeout:
+        yield Problem(
+            (node.key,), f"Node {node.key!r} has on_timeout and no timeout", "Say how long it waits: timeout."
+        )
+    if node.permission is not None and node.permission.count(".") != 1:
+        yield Problem(
+            (node.key,), f"Node {node.key!r}: {shown(node.permission)} is no permission", "Write app.permission."
+        )
+
+
+def _is_set(node: Node, field: str) -> bool:
+    return getattr(node, field) not in (UNSET, None, (), {}, _USUAL.get(field))
+
+
+def _goes_with(field: str, named: str) -> bool:
+    if field in _ONLY_FOR:
+        return named in _ONLY_FOR[field]
+    return named == "type" or (field == "timeout" and named in ("signal", "approval"))
+
+
+_ONLY_FOR = {"each": ("type", "workflow"), "on_timeout": ("signal", "approval"), "permission": ("approval",)}
+"""Fields of a node → what it must be; the options of a job are for nodes with a type."""
+_USUAL = {"on_timeout": "fail"}
+_TAKEN = {RUN: "the run", EACH: "the item of a list"}
 
 
 def _backoff(retries: Retries) -> Backoff:
@@ -144,10 +235,24 @@ def _backoff(retries: Retries) -> Backoff:
 # --- The nodes together ----------------------------------------------------------------------------------------------
 
 
-def _key_problems(nodes: Iterable[Node]) -> Iterator[Problem]:
+def _key_problems(nodes: Sequence[Node]) -> Iterator[Problem]:
     for key, count in Counter(node.key for node in nodes).items():
         if count > 1:
             yield Problem((key,), f"{count} nodes have the key {key!r}", "Give each a key of its own.")
+    groups = {node.key for node in nodes if node.kind.is_group}
+    for node in nodes:
+        for group in groups.intersection(_beginnings(node.key)):
+            yield Problem(
+                (node.key, group),
+                f"Node {node.key!r} is called like a member of {group!r}",
+                f"Keys that begin with {group + ':'!r} are for what {group!r} opens into.",
+            )
+
+
+def _beginnings(key: str) -> list[str]:
+    """Of ``a:b:c``: ``a`` and ``a:b``."""
+    parts = key.split(":")
+    return [":".join(parts[:end]) for end in range(1, len(parts))]
 
 
 def _edge_problems(nodes: Iterable[Node]) -> Iterator[Problem]:
@@ -195,6 +300,8 @@ def _template_problems(nodes: Iterable[Node]) -> Iterator[Problem]:
         try:
             for reference in templates.references(node.payload):
                 yield from _reference_problems(node, reference, parents, keys)
+            for reference in templates.references(node.each):
+                yield from _reference_problems(msgspec.structs.replace(node, each=UNSET), reference, parents, keys)
         except TemplateError as error:
             yield Problem((node.key,), f"Node {node.key!r}: payload: {error}", error.fix)
 
@@ -205,7 +312,10 @@ def _reference_problems(
     source, where = reference.source, f"Node {node.key!r} takes {str(reference)!r}"
     if source == RUN:
         return
-    if source not in keys:
+    if source == EACH:
+        if node.each is UNSET:
+            yield Problem((node.key,), f"{where}, and is not run for each of a list", 'Give it "each".')
+    elif source not in keys:
         yield Problem((node.key, source), f"{where}, and {source!r} is no node", did_you_mean(source, {*keys, RUN}))
     elif source not in parents:
         yield Problem(

@@ -18,8 +18,29 @@ from jobs.core.options import HIGHEST_PRIORITY, LONGEST_TEXT, LOWEST_PRIORITY
 KEY_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_:-]{0,99}$"
 """Keys of nodes. No dot: ``extract.result.rows`` must read in one way only."""
 
-RUN = "run"
-"""What templates call the run itself; no node can have this key."""
+RUN, EACH = "run", "each"
+"""What templates call the run itself, and the item of a node that is run for each of a list; no node can have these
+keys."""
+
+
+class Kind(StrEnum):
+    """What a node is once it is released."""
+
+    JOB = "job"
+    EACH = "each"  # opens into one node for each item of a list
+    WORKFLOW = "workflow"  # opens into the nodes of a sub-workflow
+    SIGNAL = "signal"  # waits to be told something from outside
+    APPROVAL = "approval"  # waits for a person's decision
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it has members: it ends when all of them have."""
+        return self in (Kind.EACH, Kind.WORKFLOW)
+
+    @property
+    def is_wait(self) -> bool:
+        """Whether somebody outside ends it."""
+        return self in (Kind.SIGNAL, Kind.APPROVAL)
 
 
 class Edge(StrEnum):
@@ -46,10 +67,35 @@ class Retries(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fi
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One job of a workflow: what to run, after what, and with which options of a job."""
+    """One step of a workflow: what to run or to wait for, after what, and with which options of a job.
+
+    It has one of ``type``, ``workflow``, ``signal`` and ``approval``; ``each`` goes with the first two.
+    """
 
     key: Annotated[str, Meta(pattern=KEY_PATTERN, description="Its name within the workflow; 'run' is taken.")]
-    type: Annotated[str, Meta(min_length=1, description="Name of the job type.")]
+    type: Annotated[str, Meta(description="Name of the job type.")] = ""
+    workflow: Annotated[
+        Annotated[str, Meta(min_length=1)] | Definition | None,
+        Meta(
+            description="A workflow that runs as this node: a whole one, or the name of a stored one. Its nodes are "
+            "called key:node, its run payload is this node's payload."
+        ),
+    ] = None
+    signal: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)] | None,
+        Meta(description="Waits for the signal of this name. Its payload is the result."),
+    ] = None
+    approval: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)] | None,
+        Meta(description="Waits until a person approves or rejects. The question that is asked."),
+    ] = None
+    each: Annotated[
+        list[Any] | dict[str, Any] | UnsetType,
+        Meta(
+            description='A list, or {"$from": …} that stands for one: the node is run once for each item, called '
+            'key:0, key:1, … {"$from": "each.item"} and {"$from": "each.index"} in the payload stand for it.'
+        ),
+    ] = UNSET
     payload: Annotated[
         dict[str, Any],
         Meta(
@@ -72,7 +118,19 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
         Annotated[int, Meta(ge=LOWEST_PRIORITY, le=HIGHEST_PRIORITY)] | None, Meta(description="Higher runs first.")
     ] = None
     max_retries: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="Failures that are retried.")] = None
-    timeout: Annotated[float | UnsetType | None, Meta(description="Seconds of one attempt; null = no limit.")] = UNSET
+    timeout: Annotated[
+        float | UnsetType | None,
+        Meta(description="Seconds of one attempt; of a signal or an approval: how long it waits. null = no limit."),
+    ] = UNSET
+    on_timeout: Annotated[
+        Literal["fail", "continue"],
+        Meta(
+            description="A signal or an approval whose time is over counts as dead (fail) or as succeeded (continue)."
+        ),
+    ] = "fail"
+    permission: Annotated[
+        str | None, Meta(description="Who may decide an approval: app.permission. Else jobs.operate is enough.")
+    ] = None
     backoff: Annotated[Retries | None, Meta(description="How long a failure waits for its retry.")] = None
     delay: Annotated[
         Annotated[float, Meta(ge=0)] | None, Meta(description="Seconds from its release to its start.")
@@ -82,6 +140,23 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     concurrency_key: Annotated[str | None, Meta(description="For the job type's concurrency limit.")] = None
     rate_key: Annotated[str | None, Meta(description="For the job type's rate limit.")] = None
     durability: Literal["memory", "replicated", "disk", "database"] | None = None
+
+    @property
+    def kind(self) -> Kind:
+        if self.each is not UNSET:
+            return Kind.EACH
+        if self.workflow is not None:
+            return Kind.WORKFLOW
+        if self.signal is not None:
+            return Kind.SIGNAL
+        return Kind.APPROVAL if self.approval is not None else Kind.JOB
+
+    @property
+    def label(self) -> str:
+        """What it runs or waits for, in a word: the job type where there is one."""
+        if isinstance(self.workflow, Definition):
+            return self.workflow.name
+        return self.type or self.workflow or ("signal" if self.signal else "approval")
 
     def edges(self) -> Iterator[tuple[str, Edge]]:
         """(parent, what is waited for), as written: a parent may come twice."""
@@ -100,6 +175,15 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     name: Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT, description="What people call it.")]
     nodes: Annotated[tuple[Node, ...], Meta(min_length=1)]
+    timeout: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="Seconds that a run may take: then it is cancelled. Paused time counts."),
+    ] = None
+
+    @property
+    def size(self) -> int:
+        """How many nodes a run begins with, those of sub-workflows counted: what lists open into comes later."""
+        return len(self.nodes) + sum(node.workflow.size for node in self.nodes if isinstance(node.workflow, Definition))
 
     def as_dict(self) -> dict[str, Any]:
         """Its JSON; what has its default is left out."""

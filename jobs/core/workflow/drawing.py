@@ -24,7 +24,7 @@ MOST_NAMED = 5
 Label = Callable[[Node], str]
 
 
-def draw(graph: Graph, label: Label = lambda node: f"{node.key}  {node.type}") -> Iterator[str]:
+def draw(graph: Graph, label: Label = lambda node: f"{node.key}  {node.label}") -> Iterator[str]:
     """The lines. ``label``: what is written of a node, such as its state in a run."""
     below: dict[str | None, list[str]] = {}
     for key in graph.nodes:
@@ -74,7 +74,7 @@ def _alike(graph: Graph, keys: list[str]) -> list[list[str]]:
     groups: dict[object, list[str]] = {}
     for key in keys:
         node = graph.nodes[key]
-        groups.setdefault((node.type, node.join, tuple(graph.parents[key].items())), []).append(key)
+        groups.setdefault((node.kind, node.label, node.join, tuple(graph.parents[key].items())), []).append(key)
     lines: list[list[str]] = []
     for group in groups.values():
         lines += [group] if len(group) > MOST_ALIKE else [[key] for key in group]

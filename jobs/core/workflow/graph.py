@@ -16,6 +16,7 @@ class Graph:
         self.parents: dict[str, dict[str, Edge]] = {}
         self.children: dict[str, list[str]] = {}
         self.rank: dict[str, int] = {}  # parents have lower ones
+        self._next_rank = 0
         by_key = {node.key: node for node in nodes}
         for key in in_order({node.key: [parent for parent, _ in node.edges()] for node in by_key.values()}):
             self.add(by_key[key])
@@ -25,9 +26,27 @@ class Graph:
         self.nodes[node.key] = node
         self.parents[node.key] = dict(node.edges())
         self.children[node.key] = []
-        self.rank[node.key] = len(self.rank)
+        self.rank[node.key] = self._next_rank
+        self._next_rank += 1
         for parent in self.parents[node.key]:
             self.children[parent].append(node.key)
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Takes nodes away that only wait for each other."""
+        for key in keys:
+            for table in (self.nodes, self.parents, self.children, self.rank):
+                table.pop(key, None)
+
+    def downstream(self, key: str) -> list[str]:
+        """All that waits for the node, and for those that do."""
+        found: dict[str, None] = {}
+        waiting = deque(self.children[key])
+        while waiting:
+            child = waiting.popleft()
+            if child not in found:
+                found[child] = None
+                waiting += self.children[child]
+        return sorted(found, key=self.rank.__getitem__)
 
     def wanted(self, key: str) -> int:
         """How many parents must end as the node waits for it."""

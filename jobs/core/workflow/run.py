@@ -7,6 +7,9 @@ An event costs its own edges and those of the nodes that it moves; a join of ten
 Nodes are looked at in an order in which parents come first (``Graph.rank``). One event may both end a node's waiting
 for one parent and take back the skipping of another: in any other order it could be released on a state that the same
 event is about to change.
+
+A group is a node that opens into others, its members, which are a scope of their own: edges do not leave it, and the
+group ends when all of its members have, as a run does. So of nodes that are to be looked at, the deepest come first.
 """
 
 from __future__ import annotations
@@ -20,7 +23,10 @@ import msgspec
 
 from jobs.core.states import TERMINAL, JobState
 from jobs.core.workflow.definition import Edge, Node
-from jobs.core.workflow.graph import Graph
+from jobs.core.workflow.graph import Graph, in_order
+
+ROOT = ""
+"""The scope of nodes that are in no group."""
 
 
 class RunState(StrEnum):
@@ -35,10 +41,11 @@ class RunState(StrEnum):
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What an event leads to; keys in an order in which parents come first."""
 
-    released: tuple[str, ...] = ()  # to be enqueued, each once in the life of the run
+    released: tuple[str, ...] = ()  # to be enqueued or opened, each once unless the run is retried
     skipped: tuple[str, ...] = ()  # their condition can no longer hold
     cancelled: tuple[str, ...] = ()  # they waited when the run was cancelled
-    reopened: tuple[str, ...] = ()  # they were skipped, and wait again
+    reopened: tuple[str, ...] = ()  # they had ended, and wait or go on again
+    closed: tuple[str, ...] = ()  # groups whose members have all ended
     state: RunState = RunState.RUNNING
 
 
@@ -50,16 +57,25 @@ class Run:
         self.released: set[str] = set()
         self.ended: dict[str, JobState] = {}
         self.is_cancelled = False
+        self.opened: set[str] = set()
+        self.scope_of: dict[str, str] = dict.fromkeys(self.graph.nodes, ROOT)
+        self.members: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self.members[ROOT] = dict.fromkeys(self.graph.nodes)
         self._held: defaultdict[str, set[str]] = defaultdict(set)  # node → parents that ended as it wants
         self._broken: defaultdict[str, set[str]] = defaultdict(set)  # node → parents that ended otherwise
 
     @property
     def state(self) -> RunState:
-        if len(self.ended) < len(self.graph):
+        return self.state_of(ROOT)
+
+    def state_of(self, scope: str) -> RunState:
+        """How the members of a group stand, taken by themselves."""
+        ends = {key: self.ended.get(key) for key in self.members[scope]}
+        if None in ends.values():
             return RunState.RUNNING
-        if self.is_cancelled:
+        if self.is_cancelled and not self._is_always(scope):
             return RunState.CANCELLED
-        uncovered = {state for key, state in self.ended.items() if state in _FAILURES and not self._is_covered(key)}
+        uncovered = {state for key, state in ends.items() if state in FAILURES and not self._is_covered(key)}
         if JobState.DEAD in uncovered:
             return RunState.FAILED
         return RunState.CANCELLED if uncovered else RunState.SUCCEEDED
@@ -71,53 +87,144 @@ class Run:
     def note(self, key: str, state: JobState) -> Decision:
         """The job of a node is in this state now. A terminal one is its end; any other one says that it lives again.
 
-        What is known already leads to nothing. A node whose job was never released has no news: ValueError.
+        What is known already leads to nothing. A node whose job was never released has no news, and a group that has
+        opened ends with its members: ValueError.
         """
         if key not in self.released:
             raise ValueError(f"node {key!r} was never released")
+        if key in self.opened:
+            raise ValueError(f"node {key!r} ends when its members have")
         now = state if state in TERMINAL else None
         if self.ended.get(key) == now:
             return Decision(state=self.state)
         self._end(key, now)
-        return self._settle(self.graph.children[key])
+        return self._settle(self._concerned(key))
 
-    def add(self, nodes: Iterable[Node]) -> Decision:
-        """Nodes that come while the run goes on, parents before children. A parent that ended before counts."""
-        added = [node for node in nodes if node.key not in self.graph.nodes]
-        for node in added:
-            self.graph.add(node)
-            for parent in self.graph.parents[node.key]:
-                self._tell(parent, node.key, self.ended.get(parent))
-        return self._settle(node.key for node in added)
+    def add(self, nodes: Iterable[Node], scope: str = ROOT) -> Decision:
+        """Nodes that come while the run goes on, in any order. A parent that ended before counts.
+
+        ``scope``: the group that they become members of. What is there already stays as it is.
+        """
+        added = {node.key: node for node in nodes if node.key not in self.graph.nodes}
+        for key in in_order({key: [parent for parent, _ in node.edges()] for key, node in added.items()}):
+            self.graph.add(added[key])
+            self.scope_of[key] = scope
+            self.members[scope][key] = None
+            for parent in self.graph.parents[key]:
+                self._tell(parent, key, self.ended.get(parent))
+        return self._settle(added)
+
+    def open(self, group: str, nodes: Iterable[Node]) -> Decision:
+        """These are all the members that a released group opens into; it ends with them, at once if there are none."""
+        if group in self.opened or group in self.ended:
+            return Decision(state=self.state)
+        nodes = list(nodes)
+        self.opened.add(group)
+        decision = self.add(nodes, group)
+        return decision if nodes else self._settle([group])
 
     def cancel(self) -> Decision:
         """What waits never starts, but for nodes that are marked ``always``. Ending what runs is the caller's."""
         self.is_cancelled = True
         return self._settle(self.graph.nodes)
 
+    def retry(self, key: str | None = None) -> Decision:
+        """Has nodes run again: all that failed, or this one and everything that comes after it.
+
+        What was skipped or cancelled because of them waits again. Without ``key``, what has run stays as it ran. The
+        run is no longer cancelled. ValueError, and nothing is changed, where there is nothing to run again or where
+        something that is to be decided again still runs.
+        """
+        again, undone = self._to_run_again(key)
+        self.is_cancelled = False
+        for each in undone:
+            self._undo(each)
+        for each in again:
+            self._close_again(each)
+            self._end(each, None)
+        for group in {group for each in again for group in self._enclosing(each)}:
+            self._end(group, None)
+        decision = self._settle(self.graph.nodes)
+        reopened = dict.fromkeys((*undone, *decision.reopened))
+        waiting = tuple(each for each in reopened if each not in decision.released and each not in self.ended)
+        return msgspec.structs.replace(decision, released=(*again, *decision.released), reopened=waiting)
+
+    # --- Retry -------------------------------------------------------------------------------------------------------
+
+    def _to_run_again(self, key: str | None) -> tuple[list[str], list[str]]:
+        """(nodes whose jobs run again at once, nodes that are as if they had never run)."""
+        if key is None:
+            failed = [each for each, state in self.ended.items() if state in FAILURES and each in self.released]
+            again = [each for each in failed if each not in self.opened]
+            if not again and not self.is_cancelled:
+                raise ValueError("no node has failed: name the node to begin from")
+            return sorted(again, key=self.graph.rank.__getitem__), []
+        if key not in self.graph.nodes:
+            raise ValueError(f"there is no node {key!r}")
+        if key not in self.ended:
+            raise ValueError(f"node {key!r} {'still runs' if key in self.released else 'has not run yet'}")
+        if key not in self.released:
+            raise ValueError(f"node {key!r} was {self.ended[key]}: begin from a node that it waits for")
+        undone = [each for begin in (key, *self._enclosing(key)) for each in self.graph.downstream(begin)]
+        if live := [each for each in undone if each in self.released and each not in self.ended]:
+            raise ValueError(f"node {live[0]!r} comes after {key!r} and still runs")
+        return [key], undone
+
+    def _undo(self, key: str) -> None:
+        """As if it had never been released."""
+        self._close_again(key)
+        self.released.discard(key)
+        self._end(key, None)
+
+    def _close_again(self, group: str) -> None:
+        """Takes away what a group has opened into."""
+        if group in self.opened:
+            self.opened.discard(group)
+            inside = list(self.members.pop(group, ()))
+            for key in inside:
+                self._close_again(key)
+                for table in (self.ended, self.scope_of, self._held, self._broken):
+                    table.pop(key, None)
+                self.released.discard(key)
+            self.graph.remove(inside)
+
+    # --- Looking at nodes --------------------------------------------------------------------------------------------
+
     def _settle(self, keys: Iterable[str]) -> Decision:
-        """Looks at these nodes, then at the children of those that changed, and so on."""
-        moved: dict[str, list[str]] = {"released": [], "skipped": [], "cancelled": [], "reopened": []}
-        waiting = [(self.graph.rank[key], key) for key in keys]
+        """Looks at these nodes, then at those that are concerned by what changed, and so on."""
+        moved: dict[str, list[str]] = {what: [] for what in ("released", "skipped", "cancelled", "reopened", "closed")}
+        waiting = [self._order(key) for key in keys]
         heapq.heapify(waiting)
-        looked_at = -1
+        looked_at = None
         while waiting:
-            rank, key = heapq.heappop(waiting)
-            if rank == looked_at or key in self.released:
+            order = heapq.heappop(waiting)
+            if order == looked_at:
                 continue
-            looked_at, was_over = rank, key in self.ended
+            looked_at, key = order, order[2]
+            was_over = key in self.ended
             what = self._move(key)
             if what is None:
                 continue
             moved[what].append(key)
-            if was_over or key in self.ended:  # children are concerned by ends, and by ends that are taken back
-                for child in self.graph.children[key]:
-                    heapq.heappush(waiting, (self.graph.rank[child], child))
+            if was_over or key in self.ended:  # others are concerned by ends, and by ends that are taken back
+                for other in self._concerned(key):
+                    heapq.heappush(waiting, self._order(other))
         return Decision(state=self.state, **{what: tuple(keys) for what, keys in moved.items()})
 
+    def _order(self, key: str) -> tuple[int, int, str]:
+        return -sum(1 for _ in self._enclosing(key)), self.graph.rank[key], key
+
+    def _concerned(self, key: str) -> list[str]:
+        """Who is to be looked at when this node ends or lives again."""
+        scope = self.scope_of[key]
+        return [*self.graph.children[key], *([scope] if scope != ROOT else [])]
+
     def _move(self, key: str) -> str | None:
-        """Brings a node that is no job yet to where it belongs now; what that was, None where it was there before."""
-        before, now = self.ended.get(key), self._fate(key)
+        """Brings a node to where it belongs now; what that was, None where it was there before."""
+        before = self.ended.get(key)
+        if key in self.released:
+            return self._move_released(key, before)
+        now = self._fate(key)
         if now is JobState.READY:
             self._end(key, None)
             self.released.add(key)
@@ -127,9 +234,24 @@ class Run:
         self._end(key, now)
         return "reopened" if now is None else str(now)
 
+    def _move_released(self, key: str, before: JobState | None) -> str | None:
+        """A job says itself how it ends. A group ends with its members; and nobody need wait in a cancelled run."""
+        if key in self.opened:
+            now = _AS_NODE[self.state_of(key)]
+            if now == before:
+                return None
+            self._end(key, now)
+            return "reopened" if now is None else "closed"
+        kind = self.graph.nodes[key].kind
+        is_given_up = self.is_cancelled and before is None and not self._is_always(key)
+        if is_given_up and (kind.is_group or kind.is_wait):
+            self._end(key, JobState.CANCELLED)
+            return "cancelled"
+        return None
+
     def _fate(self, key: str) -> JobState | None:
         """Of a node that is no job yet: READY = it may run, a terminal state = it never will, None = it waits."""
-        if self.is_cancelled and not self.graph.nodes[key].always:
+        if self.is_cancelled and not self._is_always(key):
             return self.ended.get(key) or JobState.CANCELLED
         wanted = self.graph.wanted(key)
         if len(self._held[key]) >= wanted:
@@ -161,7 +283,25 @@ class Run:
             for child in self.graph.children[key]
         )
 
+    def _enclosing(self, key: str) -> Iterable[str]:
+        """The groups that it is in, the innermost first."""
+        scope = self.scope_of[key]
+        while scope != ROOT:
+            yield scope
+            scope = self.scope_of[scope]
 
-_FAILURES = frozenset({JobState.DEAD, JobState.CANCELLED})
-_HOLD = {Edge.SUCCESS: frozenset({JobState.SUCCEEDED}), Edge.FAILURE: _FAILURES, Edge.COMPLETE: TERMINAL}
+    def _is_always(self, key: str) -> bool:
+        """Whether it, or a group that it is in, runs in a cancelled run too."""
+        return key != ROOT and any(self.graph.nodes[each].always for each in (key, *self._enclosing(key)))
+
+
+FAILURES = frozenset({JobState.DEAD, JobState.CANCELLED})
+_HOLD = {Edge.SUCCESS: frozenset({JobState.SUCCEEDED}), Edge.FAILURE: FAILURES, Edge.COMPLETE: TERMINAL}
 """What is waited for → ends of the parent that it is."""
+_AS_NODE = {
+    RunState.RUNNING: None,
+    RunState.SUCCEEDED: JobState.SUCCEEDED,
+    RunState.FAILED: JobState.DEAD,
+    RunState.CANCELLED: JobState.CANCELLED,
+}
+"""How the members of a group stand → how the group does."""

@@ -2,8 +2,9 @@
 
     {"day": {"$from": "run.payload.day"}, "rows": {"$from": "extract.result.rows", "default": []}}
 
-A reference names a node or ``run``, then one of its fields, then the way into it: names of objects and positions of
-lists, with dots between. There is no code in it. ``{"$literal": …}`` is for data that would look like a template.
+A reference names a node, ``run`` or ``each``, then one of its fields, then the way into it: names of objects and
+positions of lists, with dots between. There is no code in it. ``{"$literal": …}`` is for data that would look like a
+template. A payload as a whole may be a template too.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import msgspec
 from msgspec import UNSET
 
 from jobs.core.wording import did_you_mean, shown
-from jobs.core.workflow.definition import RUN
+from jobs.core.workflow.definition import EACH, RUN
 
 FROM, DEFAULT, LITERAL = "$from", "default", "$literal"
 FIELDS_OF_RUN = ("payload",)
 FIELDS_OF_NODES = ("result", "error", "state")
+FIELDS_OF_EACH = ("item", "index")
 
 
 class TemplateError(ValueError):
@@ -33,12 +35,19 @@ class TemplateError(ValueError):
 class Reference(msgspec.Struct, frozen=True):
     """``extract.result.rows.0``: where a value comes from."""
 
-    source: str  # key of a node, or "run"
+    source: str  # key of a node, "run", or "each"
     field: str
     path: tuple[str, ...]
 
     def __str__(self) -> str:
         return ".".join((self.source, self.field, *self.path))
+
+
+class Item(msgspec.Struct, frozen=True):
+    """What a node is run for, of a list."""
+
+    item: Any
+    index: int
 
 
 class Ended(NamedTuple):
@@ -54,7 +63,7 @@ def parse(text: object) -> Reference:
     if not isinstance(text, str):
         raise TemplateError(f"{FROM}: expected text, got {shown(text)}", 'Write {"$from": "extract.result.rows"}.')
     source, *rest = text.split(".")
-    fields = FIELDS_OF_RUN if source == RUN else FIELDS_OF_NODES
+    fields = {RUN: FIELDS_OF_RUN, EACH: FIELDS_OF_EACH}.get(source, FIELDS_OF_NODES)
     if not source or not rest or "" in rest:
         raise TemplateError(
             f"{shown(text)} does not say where the value comes from",
@@ -79,23 +88,63 @@ def references(payload: Any) -> Iterator[Reference]:
             yield from references(value)
 
 
-def known_and_unknown(payload: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
-    """The payload as far as it is known before a run, and the arguments that hold a reference (null in the payload)."""
+def known_and_unknown(payload: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]] | None:
+    """The payload as far as it is known before a run, and the arguments that hold a reference (null in the payload).
+
+    None where the payload as a whole is a reference.
+    """
+    if _is_template(payload):
+        if LITERAL not in payload:
+            return None
+        payload = payload[LITERAL]
     unknown = frozenset(name for name, value in payload.items() if any(True for _ in references(value)))
     return {name: None if name in unknown else _filled(value, _no_value) for name, value in payload.items()}, unknown
 
 
-def render(payload: Mapping[str, Any], run_payload: Any, parents: Mapping[str, Ended]) -> dict[str, Any]:
+def render(
+    payload: Mapping[str, Any], run_payload: Any, parents: Mapping[str, Ended], each: Item | None = None
+) -> dict[str, Any]:
     """The payload with values in place of its templates. TemplateError for a value that is not there."""
+    filled = value(payload, run_payload, parents, each)
+    if isinstance(filled, dict):
+        return filled
+    raise TemplateError(f"The payload is {_outline(filled)}", "A payload is an object: the arguments by name.")
+
+
+def value(template: Any, run_payload: Any, parents: Mapping[str, Ended], each: Item | None = None) -> Any:
+    """What a template stands for: ``render`` for anything that is in a payload."""
 
     def value_of(reference: Reference) -> Any:
         if reference.source == RUN:
             return _walked(reference, run_payload)
-        if reference.source not in parents:
+        source: Item | Ended | None = each if reference.source == EACH else parents.get(reference.source)
+        if source is None:
             raise TemplateError(f"{str(reference)!r}: {reference.source!r} is no parent that has ended")
-        return _walked(reference, getattr(parents[reference.source], reference.field))
+        return _walked(reference, getattr(source, reference.field))
 
-    return {name: _filled(value, value_of) for name, value in payload.items()}
+    return _filled(template, value_of)
+
+
+def as_literal(value: Any) -> Any:
+    """A template that stands for this value, whatever is in it."""
+    return {LITERAL: value} if _looks_like_template(value) else value
+
+
+def moved_into(payload: Any, prefix: str, run_payload: Any) -> Any:
+    """The payload of a sub-workflow's node as a node of the run that it becomes part of: nodes are called
+    ``prefix:key``, and the payload that the sub-workflow was started with stands where it was referred to."""
+    if isinstance(payload, list | tuple):
+        return [moved_into(part, prefix, run_payload) for part in payload]
+    if not isinstance(payload, Mapping):
+        return payload
+    if not _is_template(payload):
+        return {name: moved_into(part, prefix, run_payload) for name, part in payload.items()}
+    if LITERAL in payload:
+        return dict(payload)
+    reference = parse(payload[FROM])
+    if reference.source == RUN:
+        return as_literal(value(payload, run_payload, {}))
+    return payload if reference.source == EACH else {**payload, FROM: f"{prefix}:{reference}"}
 
 
 def _no_value(reference: Reference) -> Any:
@@ -131,6 +180,12 @@ def _is_template(value: Mapping[str, Any]) -> bool:
         f'Write {{"{FROM}": …}}, with "{DEFAULT}" beside it if you like; data with {signs[0]!r} goes into '
         f'{{"{LITERAL}": …}}.',
     )
+
+
+def _looks_like_template(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(name.startswith("$") or _looks_like_template(part) for name, part in value.items())
+    return isinstance(value, list | tuple) and any(map(_looks_like_template, value))
 
 
 def _walked(reference: Reference, value: Any) -> Any:
