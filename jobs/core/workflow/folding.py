@@ -71,7 +71,7 @@ def foldings(graph: Graph) -> Iterator[Folded]:
     deepest = max(depth.values(), default=0) + 1
     yield _folded(graph, alike.__getitem__, more_than=FOLD_ABOVE)
     yield _folded(graph, alike.__getitem__)
-    yield _folded(graph, lambda key: (depth[key], graph.nodes[key].type))
+    yield _folded(graph, lambda key: (depth[key], graph.nodes[key].label))
     yield _folded(graph, lambda key: depth[key] * min(_STRIPES, deepest) // deepest)
 
 
@@ -96,7 +96,7 @@ def _alike(graph: Graph) -> dict[str, Hashable]:
     past: dict[str, int] = {}
     for key, node in graph.nodes.items():
         parents = frozenset((past[parent], kind) for parent, kind in graph.parents[key].items())
-        past[key] = number(("past", _family(key), node.type, node.join, parents))
+        past[key] = number(("past", _family(key), node.label, node.join, parents))
     future: dict[str, int] = {}
     for key in reversed(graph.nodes):
         children = frozenset((future[child], graph.parents[child][key]) for child in graph.children[key])
@@ -158,5 +158,5 @@ def _name(graph: Graph, keys: list[str]) -> str:
     families = {_family(key) for key in keys}
     if len(families) == 1 and (family := families.pop()):
         return family
-    types = {graph.nodes[key].type for key in keys}
+    types = {graph.nodes[key].label for key in keys}
     return types.pop() if len(types) == 1 else f"{keys[0]} … {keys[-1]}"
