@@ -132,7 +132,7 @@ def firings(forecast: Forecast) -> Firings | None:
         times=tuple(clock(at)[:5] for at in quarters),
         sentence=(
             f"{plural(forecast.total, 'firing')} in the next {round(span / 3600)} hours, "
-            f"at most {plural(fullest.count, 'job')} in one minute, at {clock(fullest.at)[:5]} UTC."
+            f"at most {plural(fullest.count, 'job')} in one minute, at {clock(fullest.at)[:5]}."
         ),
         capacities=_capacities(forecast),
         hours=_by_hour(forecast.minutes),
@@ -164,4 +164,4 @@ def _by_hour(minutes: Sequence[ForecastMinute]) -> tuple[tuple[str, int, int], .
     hours: dict[datetime, list[int]] = {}
     for minute in minutes:
         hours.setdefault(minute.at.replace(minute=0), []).append(minute.count)
-    return tuple((f"{hour:%H}:00", sum(counts), max(counts)) for hour, counts in hours.items())
+    return tuple((clock(hour)[:5], sum(counts), max(counts)) for hour, counts in hours.items())

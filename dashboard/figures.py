@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import UTC
 from typing import Any
+
+from django.utils import timezone
 
 from dashboard import findings
 from dashboard.formats import UNKNOWN, count, duration, plural, rate
@@ -15,8 +18,12 @@ from dashboard.reads import Overall
 from jobs.core.states import JobState
 
 
+@timezone.override(UTC)
 def figures(overall: Overall) -> dict[str, str]:
-    """Key → text. Keys of pools are ``pool.NAME.WHAT`` (a name may hold dots; nothing takes keys apart)."""
+    """Key → text, the same for every reader: whatever names a moment in them names it in UTC.
+
+    Keys of pools are ``pool.NAME.WHAT`` (a name may hold dots; nothing takes keys apart).
+    """
     found: dict[str, str] = {f"states.{state}": count(overall.count(str(state))) for state in JobState}
     needs = findings.needs(overall)
     answers = findings.answers(overall)

@@ -1,10 +1,13 @@
 """How figures, durations and moments are written for people. One function for each, used by pages and live updates
-alike, so that a number never changes its looks when it changes its value.
+alike, so that a number never changes its looks when it changes its value. Moments are written on the clock of Django's
+current time zone, which is the reader's (see ``dashboard.zones``).
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
+
+from django.utils import timezone
 
 UNKNOWN = "–"
 
@@ -79,11 +82,11 @@ def age(seconds: float) -> str:
 
 
 def moment(at: datetime | None) -> str:
-    """``29 Nov 2026, 13:42:08 UTC``."""
+    """``29 Nov 2026, 13:42:08 UTC``, in the reader's zone."""
     if at is None:
         return UNKNOWN
-    at = at.astimezone(UTC)
-    return f"{at.day} {at:%b %Y, %H:%M:%S} UTC"
+    at = timezone.localtime(at)
+    return f"{at.day} {at:%b %Y, %H:%M:%S %Z}"
 
 
 def read_moment(text: str | None) -> datetime | None:
@@ -96,11 +99,24 @@ def read_moment(text: str | None) -> datetime | None:
 
 
 def clock(at: datetime | None, *, milliseconds: bool = False) -> str:
-    """``13:42:08`` or ``13:42:08.207``, UTC."""
+    """``13:42:08`` or ``13:42:08.207``, in the reader's zone, which the foot of every page names."""
     if at is None:
         return UNKNOWN
-    at = at.astimezone(UTC)
+    at = timezone.localtime(at)
     return f"{at:%H:%M:%S}" + (f".{at.microsecond // 1000:03d}" if milliseconds else "")
+
+
+def day(at: datetime | None) -> str:
+    """``29 Nov 2026``, in the reader's zone."""
+    if at is None:
+        return UNKNOWN
+    at = timezone.localtime(at)
+    return f"{at.day} {at:%b %Y}"
+
+
+def zone(at: datetime) -> str:
+    """What the reader's zone is called at that moment: ``UTC``, ``CEST``, ``+03``."""
+    return f"{timezone.localtime(at):%Z}"
 
 
 def wall(at: datetime) -> str:

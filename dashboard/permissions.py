@@ -10,6 +10,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 
 VIEW = "jobs.view_dashboard"
 OPERATE = "jobs.operate"  # cancel, retry, resubmit, run now
@@ -53,4 +54,4 @@ def signed_out(request: HttpRequest, *, machine: bool) -> HttpResponse:
         return JsonResponse(
             {"error": {"code": "signed_out", "message": "You are signed out.", "fix": "Log in again."}}, status=401
         )
-    return redirect_to_login(request.get_full_path() if request.method == "GET" else "/dashboard/")
+    return redirect_to_login(request.get_full_path() if request.method == "GET" else reverse("dashboard:overview"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.apps import apps
+from django.utils import timezone
 
 from dashboard.figures import figures, version
 from dashboard.panels import PANELS
@@ -20,5 +21,6 @@ def shell(overall: Overall) -> dict[str, Any]:
         "figures": found,
         "version": version(found),
         "panels": PANELS,
+        "zone_name": timezone.get_current_timezone_name(),
         "samples": apps.is_installed("samples"),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
-from dashboard import health, login, matching, metrics, reveal, views
+from dashboard import health, login, matching, metrics, reveal, views, zones
 from dashboard.actions.views import action
 from dashboard.panels import PANELS
 
@@ -27,6 +27,7 @@ dashboard = [
     path("matching/confirm/<slug:verb>/", matching.confirm, name="confirm_matching"),
     path("matching/<slug:verb>/", matching.act, name="act_matching"),
     path("theme/", views.theme, name="theme"),
+    path("timezone/", zones.choose, name="timezone"),
 ]
 
 urlpatterns = [

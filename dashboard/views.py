@@ -70,7 +70,7 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
     overall = reads.overall()
     if overall.trouble:
         return _away()
-    common = {"overall": overall, "now": overall.now, "figures": figures(overall), "panel": BY_SLUG.get(slug)}
+    common = shell(overall) | {"panel": BY_SLUG.get(slug)}
     try:
         if slug == "job":
             job = reads.job(request.GET.get("id", "")[:ID_MAX_BYTES])

@@ -37,6 +37,8 @@ register.filter("duration", formats.duration)
 register.filter("rate", formats.rate)
 register.filter("size", formats.size)
 register.filter("moment", formats.moment)
+register.filter("day", formats.day)
+register.filter("zone", formats.zone)
 register.filter("wall", formats.wall)
 register.filter("shortened", formats.shortened)
 register.filter("job_url", links.job_url)
@@ -66,7 +68,7 @@ def clock(at: datetime | None) -> str:
 
 @register.filter
 def minute(at: datetime | None) -> str:
-    """``13:42``, UTC."""
+    """``13:42``"""
     return formats.clock(at)[:5]
 
 

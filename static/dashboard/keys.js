@@ -59,13 +59,37 @@ function move(by) {
   return true;
 }
 
+/** Selects the current row, or with `range` all rows from the one that was selected last; a click knows how. */
+function select(range) {
+  const box = current()?.querySelector("input[type=checkbox]");
+  if (!box) return false;
+  box.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, shiftKey: range }));
+  return true;
+}
+
+/** Clicks the first such element; false when there is none. */
+const click = (selector) => document.querySelector(selector)?.click() ?? document.querySelector(selector) !== null;
+
+function theme() {
+  const dark = getComputedStyle(document.documentElement).colorScheme === "dark" || (document.documentElement.dataset.theme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
+  return click(`[data-theme-form] button[value="${dark ? "light" : "dark"}"]`);
+}
+
 const COMMANDS = {
   "/": () => document.getElementById("find").select() ?? document.getElementById("find").focus(),
   j: () => move(1),
   k: () => move(-1),
+  c: () => press("c"),
+  e: () => press("e"),
   p: () => press("p"),
   r: () => press("r"),
-  x: () => current()?.querySelector("input[type=checkbox]").click() ?? (current() ? undefined : false),
-  y: () => document.querySelector("[data-copy-id]")?.click() ?? undefined,
-  u: () => (document.querySelector("[data-up]") ? document.querySelector("[data-up]").click() : false),
+  "[": () => press("["),
+  "]": () => press("]"),
+  x: () => select(false),
+  X: () => select(true),
+  "*": () => click("[data-pick-all]"),
+  y: () => click("[data-copy-id]"),
+  Y: () => click(".command [data-copy], [data-copy-command]"),
+  u: () => click("[data-up]"),
+  t: theme,
 };

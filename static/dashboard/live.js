@@ -20,6 +20,7 @@ export class Live {
     this.failures = 0;
     this.paused = false;
     this.over = false;
+    this.silent = undefined; // since when nothing answers, HTTP included
     document.addEventListener("visibilitychange", () => (document.hidden ? this.rest() : this.resume()));
     addEventListener("pagehide", () => this.rest());
     addEventListener("pageshow", (event) => event.persisted && this.resume());
@@ -102,6 +103,8 @@ export class Live {
   }
 
   heard() {
+    this.heardAt = Date.now();
+    this.silent = undefined;
     clearTimeout(this.silence);
     this.silence = setTimeout(() => this.lost(0), SILENCE_MS);
   }
@@ -118,7 +121,8 @@ export class Live {
     }
     const longest = Math.min(LONGEST_WAIT_MS, 500 * 2 ** this.failures);
     const wait = longest * (0.5 + Math.random() / 2);
-    this.onStatus({ kind: this.polling && this.reached ? "polling" : "reconnecting", tries: this.failures, at: this.at, next: Date.now() + wait });
+    const kind = this.polling && this.silent === undefined ? "polling" : "reconnecting";
+    this.onStatus({ kind, tries: this.failures, at: this.at, next: Date.now() + wait, silent: this.silent });
     this.timer = setTimeout(() => this.connect(), wait);
   }
 
@@ -128,7 +132,7 @@ export class Live {
     try {
       response = await fetch(this.snapshotUrl, { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(10_000) });
     } catch {
-      this.reached = false;
+      this.silent ??= this.heardAt ?? Date.now();
       return;
     }
     if (response.status === 401 || response.status === 403) {
@@ -137,8 +141,11 @@ export class Live {
       this.onStatus({ kind: response.status === 401 ? "signed-out" : "not-allowed" });
       return;
     }
-    this.reached = response.ok;
-    if (!response.ok) return;
+    if (!response.ok) {
+      this.silent ??= this.heardAt ?? Date.now();
+      return;
+    }
+    this.silent = undefined;
     const frame = await response.json();
     this.version = frame.version;
     this.at = frame.at;

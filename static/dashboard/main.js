@@ -5,42 +5,17 @@ import { forms, icon } from "./forms.js";
 import { keys } from "./keys.js";
 import { Live } from "./live.js";
 import { element, morph } from "./morph.js";
+import { clock, serverNow, setClock, tick } from "./time.js";
 
 const line = document.getElementById("live");
 const panel = document.getElementById("panel");
 const pauseButton = document.getElementById("pause");
 const trouble = document.getElementById("trouble");
+const cutOff = document.getElementById("cut-off");
 const favicon = document.getElementById("favicon");
 
 document.body.classList.add("has-script");
-
-/* ------------------------------------------------------------------------------------------------------------- time */
-
-let serverAhead = line.dataset.at ? Date.parse(line.dataset.at) - Date.now() : 0;
-const serverNow = () => Date.now() + serverAhead;
-
-function age(seconds) {
-  const whole = Math.floor(seconds);
-  const two = (large, word, small, smaller) => {
-    const rest = Math.floor((whole % large) / small);
-    return `${Math.floor(whole / large)} ${word}${rest ? ` ${rest} ${smaller}` : ""}`;
-  };
-  if (whole < 60) return `${whole} s`;
-  if (whole < 600) return two(60, "min", 1, "s");
-  if (whole < 3600) return `${Math.floor(whole / 60)} min`;
-  if (whole < 36_000) return two(3600, "h", 60, "min");
-  if (whole < 172_800) return `${Math.floor(whole / 3600)} h`;
-  return `${Math.floor(whole / 86_400)} days`;
-}
-
-function tick() {
-  const now = serverNow();
-  for (const time of document.querySelectorAll("time[data-tick]")) {
-    const seconds = (Date.parse(time.dateTime) - now) / 1000;
-    const text = Math.abs(seconds) < 1 ? "now" : seconds > 0 ? `in ${age(seconds)}` : `${age(-seconds)} ago`;
-    if (time.textContent !== text) time.textContent = text;
-  }
-}
+setClock(line.dataset.at, line.dataset.zone);
 
 /* ---------------------------------------------------------------------------------------------------------- figures */
 
@@ -50,14 +25,15 @@ const titlePrefix = line.dataset.title ? `${line.dataset.title}: ` : "";
 const title = document.title.slice(titlePrefix.length);
 
 function show(frame) {
-  if (frame.at) serverAhead = Date.parse(frame.at) - Date.now();
+  setClock(frame.at);
   known = frame.type === "figures" ? frame.figures : { ...known, ...frame.figures };
   for (const key of frame.gone ?? []) delete known[key];
   print(frame.figures);
   document.title = (known.trouble ? `${known.trouble}: ` : "") + title;
   const mark = favicon.dataset[known.favicon || "calm"];
   if (favicon.getAttribute("href") !== mark) favicon.setAttribute("href", mark);
-  stale(frame.trouble);
+  storeIs(frame.trouble);
+  announce();
   const first = !shape;
   const changed = known.shape !== shape;
   shape = known.shape;
@@ -88,16 +64,55 @@ function print(figures) {
   }
 }
 
-/** The store is away, or back: figures dim, actions go off, the banner says why. */
-function stale(why) {
+let away = !trouble.hidden;
+let alone = false; // no answer from the web process either
+
+function storeIs(why) {
+  if (Boolean(why) === away) return;
+  away = Boolean(why);
+  trouble.hidden = !away;
+  dim();
+}
+
+/** The line to the web process is broken, or whole again. */
+function lineIs(is, since) {
+  if (is === alone) return;
+  alone = is;
+  cutOff.hidden = !is;
+  if (is) cutOff.querySelector("time").textContent = clock(serverNow() - (Date.now() - since));
+  dim();
+}
+
+/** Figures that are not fresh are dimmed, and nothing can be done until they are. */
+function dim() {
   const was = document.body.classList.contains("is-stale");
-  if (Boolean(why) === was) return;
-  document.body.classList.toggle("is-stale", Boolean(why));
-  trouble.hidden = !why;
-  for (const button of document.querySelectorAll("#panel form:not([data-keep]) .button")) {
-    if (button.nodeName === "BUTTON") button.disabled = Boolean(why);
-  }
+  const is = away || alone;
+  if (was === is) return;
+  document.body.classList.toggle("is-stale", is);
+  for (const button of document.querySelectorAll("#panel form:not([data-keep]) button.button")) button.disabled = is;
   if (was) refreshSoon(true);
+}
+
+/* ------------------------------------------------------------------------------------------------------ read aloud */
+
+const ANNOUNCED_EVERY_MS = 10_000;
+
+let announced = { text: known.headline, at: 0 };
+let announcing;
+
+/** Findings, not figures: what needs somebody is read out when it changes, one sentence in ten seconds at most. */
+function announce() {
+  announced.text ??= known.headline; // what the page said when it came is not news
+  if (known.headline === announced.text || announcing) return;
+  announcing = setTimeout(
+    () => {
+      announcing = undefined;
+      if (known.headline === announced.text) return;
+      announced = { text: known.headline, at: Date.now() };
+      document.getElementById("announce").textContent = `${known.headline}.`;
+    },
+    Math.max(0, announced.at + ANNOUNCED_EVERY_MS - Date.now()),
+  );
 }
 
 /* ------------------------------------------------------------------------------------------------------------ panel */
@@ -251,13 +266,13 @@ function picked() {
 let status = { kind: "connecting" };
 
 function say() {
-  const at = status.at ? new Date(status.at).toISOString().slice(11, 19) : "";
+  const at = status.at ? clock(status.at) : "";
   const parts = {
     connecting: () => ["", "Connecting", ""],
     live: () => (document.body.classList.contains("is-stale") ? ["warning", "Store unreachable", ""] : ["succeeded", "Live", at]),
     polling: () => ["succeeded", "Every 5 s", at],
-    paused: () => ["pause", "On hold", `since ${new Date(status.since + serverAhead).toISOString().slice(11, 19)}`],
-    reconnecting: () => ["warning", "Reconnecting", `try ${status.tries + 1} in ${Math.max(0, Math.ceil((status.next - Date.now()) / 1000))} s`],
+    paused: () => ["pause", "On hold", `since ${clock(serverNow() - (Date.now() - status.since))}`],
+    reconnecting: () => ["warning", status.silent === undefined ? "Reconnecting" : "Offline", `try ${status.tries + 1} in ${Math.max(0, Math.ceil((status.next - Date.now()) / 1000))} s`],
     "signed-out": () => ["warning", "Signed out", ""],
     "not-allowed": () => ["warning", "No longer allowed", ""],
   }[status.kind]();
@@ -301,6 +316,7 @@ const live = new Live({
   onFigures: show,
   onStatus: (next) => {
     status = next;
+    lineIs(next.kind === "reconnecting" && next.silent !== undefined, next.silent);
     say();
   },
 });
@@ -316,6 +332,7 @@ pauseButton.hidden = false;
 pauseButton.addEventListener("click", togglePause);
 forms(refresh);
 keys({ togglePause });
+ownZone();
 if (panel) offer(panel);
 say();
 setInterval(() => {
@@ -325,3 +342,13 @@ setInterval(() => {
   say();
 }, 1000);
 live.start();
+
+/** Offers the zone of this browser where the zone can be chosen. */
+function ownZone() {
+  const button = document.querySelector("[data-own-zone]");
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (!button || !zone) return;
+  button.value = zone;
+  button.textContent += `: ${zone}`;
+  button.hidden = false;
+}

@@ -159,6 +159,21 @@ class TestKeyboard:
         page.keyboard.press("u")
         page.wait_for_url("**/dashboard/dead/")
 
+    def test_keys_select_ranges_and_pages_and_turn_the_light_off(self, visit: Visit, shop: Shop) -> None:
+        for _ in range(4):
+            shop.dead()
+        page = visit("operator", "/dashboard/jobs/")
+        settle(page)
+        for key in ("j", "x", "j", "j", "X"):
+            page.keyboard.press(key)
+        expect(page.locator("[data-selected]")).to_have_text("3 selected")
+        page.keyboard.press("*")
+        expect(page.locator("[data-selected]")).to_have_text("4 selected")
+
+        page.keyboard.press("t")
+
+        expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
     def test_a_job_is_cancelled_with_tab_and_enter_alone(self, visit: Visit, shop: Shop) -> None:
         job_id = shop.ready()
         page = visit("operator", f"/dashboard/jobs/{job_id}/")

@@ -150,12 +150,16 @@ class TestList:
 
 
 class TestLine:
-    def test_it_says_that_it_reconnects_and_then_is_live_again(self, visit: Visit, site: Site, shop: Shop) -> None:
+    def test_it_says_that_it_is_offline_and_then_is_live_again(
+        self, visit: Visit, site: Site, shop: Shop, complaints: Complaints
+    ) -> None:
         page = visit("viewer")
         settle(page)
 
         site.stop()
-        expect(page.locator("#live")).to_contain_text("Reconnecting")
+        expect(page.locator("#live")).to_contain_text("Offline")
+        expect(page.locator("#cut-off")).to_contain_text("This server has not answered since")
+        assert "is-stale" in str(page.locator("body").get_attribute("class"))
         site.start()
 
         page.get_by_role("button", name="Now").click(timeout=3_000) if page.get_by_role(
@@ -164,6 +168,9 @@ class TestLine:
         settle(page)
         shop.many(5)
         expect(page.locator('[data-figure="states.ready"]')).to_have_text("5")
+        expect(page.locator("#cut-off")).to_be_hidden()
+        expect(page.locator("#announce")).to_have_text("One thing needs you.", timeout=15_000)
+        complaints.forgive("ERR_CONNECTION_REFUSED")
 
     def test_where_sockets_are_blocked_it_asks_instead(self, visit: Visit, shop: Shop) -> None:
         page = visit("viewer")

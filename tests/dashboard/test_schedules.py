@@ -270,7 +270,7 @@ class TestForecast:
         chart = charts.firings(forecast((0, 1), (60, 30), (61, 2), capacity=15.0))
 
         assert chart is not None
-        assert chart.sentence == "33 firings in the next 24 hours, at most 30 jobs in one minute, at 13:00 UTC."
+        assert chart.sentence == "33 firings in the next 24 hours, at most 30 jobs in one minute, at 13:00."
         assert chart.hours == (("12:00", 1, 1), ("13:00", 32, 30))
         assert chart.scale == ("30", "20", "10", "0")
         assert chart.capacity == 48.0

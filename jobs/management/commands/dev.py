@@ -14,6 +14,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
+from django.shortcuts import resolve_url
 
 from jobs.conf import Settings, get_settings
 from jobs.management.development import Interruption, Screen, Stack, describe_end, free_port, is_free, manage
@@ -69,7 +70,7 @@ class Command(BaseCommand):
         stack = Stack(commands, {**os.environ, "SAMPLES_BASE_URL": url, "PYTHONUNBUFFERED": "1"}, screen)
         ended = None
         try:
-            if stack.wait_until_ready(f"{url}{django_settings.LOGIN_URL}", interruption):
+            if stack.wait_until_ready(f"{url}{resolve_url(django_settings.LOGIN_URL)}", interruption):
                 screen.say(self._banner(url, login, settings, samples=samples))
                 ended = stack.watch(interruption)
             else:
