@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from jobs.core.retry import Exponential, Fixed
-from jobs.core.workflow import MOST_NODES, Definition, Graph, Workflow, draw, read, schema, spec_options
+from jobs.core.workflow import MOST_NODES, Graph, Workflow, draw, read, schema, spec_options
 from jobs.exceptions import WorkflowInvalid
 
 NIGHTLY: dict[str, Any] = {
