@@ -253,8 +253,8 @@ def decode_record(raw: bytes) -> Record:
 
 
 class LeaseDecoder:
-    """Reads what the lease script gave under one token. Jobs of one lease call are mostly alike: what neighbours share is
-    read once. Where they differ in their keys only, the keys are what is read of each."""
+    """Reads what the lease script gave under one token. Jobs of one lease call are mostly alike: what neighbours share
+    is read once. Where they differ in their keys only, the keys are what is read of each."""
 
     def __init__(self, route: Route, token: str, now: int) -> None:
         self._route = route

@@ -1,8 +1,7 @@
 -- Lets jobs start by their rate alone, as many as each key has starts left, in one pass: what `limit_state` does, without its
 -- memory of places and lines, which costs more than all else where each job has a key of its own.
--- ARGV from `first`: key, rate key, number of jobs and their "<id>\n<token>", over and over. Returns the letters of the jobs.
+-- ARGV from `first`: key, rate key, number of jobs and their "<id>\n<token>", over and over. Returns the letters of the jobs. Needs: limit_state (its constants).
 local function take_starts(windows_key, now, starts, period, most, first)
-  local PARTS, ENTRY = 64, 10 -- as in limit_state
   local part = math.max(1, math.floor(period / PARTS))
   local number_now = math.floor(now / part)
   local unpack_entry, pack_entry, cut = struct.unpack, struct.pack, string.sub
