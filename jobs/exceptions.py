@@ -82,6 +82,18 @@ class JobNotFound(SchedulerError):
     code = "job_not_found"
 
 
+class RunNotFound(SchedulerError):
+    """There is no run of a workflow with this id (any more)."""
+
+    code = "run_not_found"
+
+
+class ResultTooLarge(SchedulerError):
+    """The result of a parent was larger than the limit, and only its beginning was kept."""
+
+    code = "result_too_large"
+
+
 class WrongState(SchedulerError):
     """The job's state does not allow this. ``state`` is the state it was found in."""
 

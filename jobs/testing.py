@@ -21,6 +21,7 @@ from jobs.api.producer import Destination, delivered_to
 from jobs.conf import get_settings
 from jobs.core.context import Context
 from jobs.core.job import Enqueued, Job, JobSpec, LeasedJob, Route, moment
+from jobs.core.parents import Ended
 from jobs.core.payload import dumps
 from jobs.core.retry import Decision, decide
 from jobs.core.states import TERMINAL, JobState
@@ -297,6 +298,9 @@ class _Here:
 
     def run(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         return function(**arguments)
+
+    def read_parents(self) -> dict[str, Ended]:
+        return {}
 
 
 class _Drain(_Here):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.db import DatabaseError
 
-from dashboard import reads
 from dashboard.actions.base import Action, ActionForm, Order, Refused, Told
 from jobs import api
 
@@ -41,14 +39,8 @@ def _with_database(verb: Any, name: str, **options: Any) -> Any:
         ) from error
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScheduleAction(Action):
-    def pools_of(self, ids: tuple[str, ...]) -> frozenset[str]:
-        return reads.pools_of_schedules(ids)
-
-
 ACTIONS: tuple[Action, ...] = (
-    ScheduleAction(
+    Action(
         noun="schedule",
         verb="run",
         label="Run now",
@@ -57,7 +49,7 @@ ACTIONS: tuple[Action, ...] = (
         panel="schedules",
         key="r",
     ),
-    ScheduleAction(
+    Action(
         noun="schedule",
         verb="pause",
         label="Pause",
@@ -68,7 +60,7 @@ ACTIONS: tuple[Action, ...] = (
         form=ScheduleForm,
         key="p",
     ),
-    ScheduleAction(
+    Action(
         noun="schedule",
         verb="resume",
         label="Resume",

@@ -16,7 +16,7 @@ from django.db import router, transaction
 from jobs.api import audit
 from jobs.api.asynchronous import twin
 from jobs.api.redaction import shown_value
-from jobs.api.workflows import Document, validate
+from jobs.api.workflow_checks import Document, validate
 from jobs.core.job import iso
 from jobs.core.wording import did_you_mean
 from jobs.core.wording import shown as quoted

@@ -1,23 +1,55 @@
-"""Workflows: whether one can run, as it stands and with the job types that are registered here."""
+"""Workflows: whether one can run, runs of them, and those that are stored."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jobs.api.asynchronous import twin
-from jobs.conf import get_settings
-from jobs.core import workflow
-from jobs.core.workflow import Definition, Node, Problem, Workflow
-from jobs.exceptions import PayloadInvalid, UnknownJobType
-from jobs.registry import registry
+from jobs.api.workflow_checks import Document, avalidate, validate
+from jobs.api.workflow_runs import (
+    RunPage,
+    adocument,
+    aget,
+    alist,
+    anodes,
+    aresults,
+    astart,
+    await_,
+    document,
+    get,
+    list,
+    nodes,
+    results,
+    start,
+    wait,
+)
+from jobs.core.workflow import NodeView, RunFacts
 
 if TYPE_CHECKING:
     from jobs.api.workflow_definitions import *  # noqa: F403
 
-Document = Workflow | Definition | Mapping[str, Any] | str | bytes
-"""A workflow in any of its forms: written in Python, checked already, or as JSON."""
+__all__ = [
+    "Document",
+    "NodeView",
+    "RunFacts",
+    "RunPage",
+    "adocument",
+    "aget",
+    "alist",
+    "anodes",
+    "aresults",
+    "astart",
+    "avalidate",
+    "await_",
+    "document",
+    "get",
+    "list",
+    "nodes",
+    "results",
+    "start",
+    "validate",
+    "wait",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -27,42 +59,3 @@ def __getattr__(name: str) -> Any:
         if name in stored.__all__:
             return getattr(stored, name)
     raise AttributeError(f"module 'jobs.api.workflows' has no attribute {name!r}")
-
-
-def validate(document: Document, *, allow_unknown: bool = False) -> Definition:
-    """The definition that a workflow of Python or its JSON describes, once it is sure that it can run.
-
-    Its nodes must hold together, their types be registered here (``allow_unknown``: for a process without the code of
-    the handlers) and their payloads fit them as far as they are known before a run. Raises WorkflowInvalid, whose
-    ``problems`` are all that is wrong of a kind, each with the keys of its nodes. Needs no server.
-    """
-    if isinstance(document, Workflow | Definition):
-        document = document.as_dict()
-    found = workflow.read(document, most_nodes=get_settings().workflow_nodes)
-    workflow.refuse(problem for node in found.nodes for problem in _type_problems(node, allow_unknown))
-    return found
-
-
-avalidate = twin(validate)
-
-
-def _type_problems(node: Node, allow_unknown: bool, where: str = "") -> Iterator[Problem]:
-    if isinstance(node.workflow, Definition):
-        for inner in node.workflow.nodes:
-            yield from _type_problems(inner, allow_unknown, f"{where}{node.key}:")
-    if not node.type:
-        return
-    key = where + node.key
-    try:
-        job_type = registry.get(node.type)
-    except UnknownJobType as error:
-        if not allow_unknown:
-            yield Problem((key,), f"Node {key!r}: {error}", error.fix)
-        return
-    known = workflow.known_and_unknown(node.payload)
-    if known is None:
-        return
-    try:
-        job_type.check(*known)
-    except PayloadInvalid as error:
-        yield Problem((key,), f"Node {key!r}: {error}", error.fix)

@@ -13,6 +13,7 @@ import msgspec
 
 from jobs.core.job import LeasedJob, moment_or_none
 from jobs.core.job_log import JobLog
+from jobs.core.parents import Ended, Parents
 from jobs.core.wording import shown
 from jobs.exceptions import LeaseLost, OptionInvalid
 
@@ -28,6 +29,9 @@ class Host(Protocol):
 
     def run(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         """Calls a handler that is not async."""
+
+    def read_parents(self) -> dict[str, Ended]:
+        """How the parents of this node of a workflow have ended. Asks the store."""
 
 
 _logger = logging.getLogger("jobs.job")
@@ -51,6 +55,7 @@ class Context(msgspec.Struct, eq=False):
     stop_reason: BaseException | None = None
     is_lease_over: Callable[[], bool] | None = None
     """Asks the clock whether the lease can still be ours."""
+    parents_read: Parents | None = None
 
     @property
     def id(self) -> str:
@@ -102,9 +107,15 @@ class Context(msgspec.Struct, eq=False):
         return moment_or_none(self.lease.extras.get("fire_time_ms") or 0)
 
     @property
-    def parents(self) -> dict[str, Any]:
-        """Results of the workflow parents by node key. Empty outside a workflow."""
-        return self.lease.extras.get("parents") or {}
+    def parents(self) -> Parents:
+        """Results of the workflow parents by node key, read when they are first asked for. Empty outside a workflow.
+
+        Only parents that succeeded have one; ``parents.ended`` says how each of them ended.
+        """
+        if self.parents_read is None:
+            is_node = self.workflow is not None and self.host is not None
+            self.parents_read = Parents(self.host.read_parents() if is_node and self.host is not None else {})
+        return self.parents_read
 
     @property
     def workflow(self) -> str | None:

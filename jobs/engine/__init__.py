@@ -26,6 +26,7 @@ from jobs.engine.limits import Hold, Leave, Limits, limits_of
 from jobs.engine.listing import JobFilter, Page
 from jobs.engine.logs import LogPage, Logs, NewLines
 from jobs.engine.news import News
+from jobs.engine.outbox import Outbox
 from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Autoscale, Pool, PoolNotFound, Pools, PoolSettings
 from jobs.engine.redaction import Visible
@@ -36,6 +37,7 @@ from jobs.engine.stats import Snapshot, Stats
 from jobs.engine.types import TypeOverrides, Types
 from jobs.engine.upkeep import Upkeep
 from jobs.engine.workers import Worker, WorkerInfo, WorkerNotFound, Workers
+from jobs.engine.workflows import Workflows
 from jobs.store.codec import new_token
 from jobs.store.connection import Store
 from jobs.store.topology import Topology
@@ -105,6 +107,8 @@ class Engine:
             store, settings, clock, self.topology, self.workers, self.pauses, self.series, self.caps, self.pending
         )
         self.schedules = Schedules(store, settings, clock, self.jobs.pending_limit)
+        self.workflows = Workflows(store, settings, clock)
+        self.outbox = Outbox(store)
         self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
         self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.limits)
         self.scalings = Scalings(store, clock)

@@ -9,6 +9,7 @@
 -- #include read_header
 -- #include leave_waiting
 -- #include tally
+-- #include tell_runs
 local clock = KEYS[1] -- string: high-water mark of server time
 local bodies = KEYS[2] -- hash: id -> body
 local states = KEYS[3] -- hash: id -> record
@@ -21,6 +22,7 @@ local parked = KEYS[9] -- hash: type -> parked jobs
 local parked_of = KEYS[10] -- prefix of one zset per parked type
 local live = KEYS[11] -- prefix: one hash of figures per 10 s
 local throttled = KEYS[12] -- zset: id -> place
+local lines = KEYS[13] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local id = ARGV[2] -- job id
 local only_waiting = ARGV[3] -- '1': refuse a leased job instead of asking it to stop
@@ -57,5 +59,9 @@ else
   redis.call('ZADD', cancelled, now, id)
   tally(live, now, 'cancelled', header and header[2] or '', 1)
 end
-redis.call('HSET', states, id, pack_record(record))
+local packed = pack_record(record)
+redis.call('HSET', states, id, packed)
+if state ~= 'leased' then
+  tell_runs(lines, { id, packed })
+end
 return record[STATE]

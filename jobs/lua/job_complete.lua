@@ -10,6 +10,7 @@
 -- #include tally
 -- #include bucket
 -- #include tally_durations
+-- #include tell_runs
 local clock = KEYS[1] -- string: high-water mark of server time
 local leased = KEYS[2] -- zset: id -> lease deadline
 local succeeded = KEYS[3] -- zset: id -> end
@@ -19,6 +20,7 @@ local results = KEYS[6] -- hash: id -> JSON
 local attempts = KEYS[7] -- hash: id -> ended attempts
 local expiring = KEYS[8] -- zset: id -> forget at
 local live = KEYS[9] -- prefix: one hash of figures per 10 s
+local lines = KEYS[10] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local items = 3 -- ARGV[3..]: groups of token, type, own retention (ms, '' = the default), count, then that many times id, start (8 bytes, ms) and result ('' = none) in one
@@ -119,6 +121,7 @@ if done_count > 0 then
   redis.call('ZREM', leased, unpack(ended))
   redis.call('HSET', states, unpack(records))
   redis.call('ZADD', succeeded, unpack(done))
+  tell_runs(lines, records)
   tally_durations(live, now, 'run', runs_of)
 end
 for _, i in ipairs(stopped) do
@@ -126,8 +129,10 @@ for _, i in ipairs(stopped) do
   record[STATE], record[STARTED_AT], record[FINISHED_AT], record[LOST] = 'cancelled', unpack_bytes('>I8', starts[i]), now, 0
   redis.call('ZREM', leased, id)
   redis.call('ZADD', cancelled, now_text, id)
-  redis.call('HSET', states, id, pack_record(record))
+  local packed = pack_record(record)
+  redis.call('HSET', states, id, packed)
   append_attempt(attempts, id, record, now, 'cancelled', false, attempts_kept)
+  tell_runs(lines, { id, packed })
 end
 if kept[1] then
   redis.call('HSET', results, unpack(kept))

@@ -9,6 +9,7 @@
 -- #include held_record
 -- #include append_attempt
 -- #include tally
+-- #include tell_runs
 -- #include hand_back
 -- #include charge_crash
 -- #include wake_one
@@ -22,6 +23,7 @@ local bodies = KEYS[7] -- hash: id -> body
 local attempts = KEYS[8] -- hash: id -> ended attempts
 local live = KEYS[9] -- prefix: one hash of figures per 10 s
 local wake = KEYS[10] -- list: wake token
+local lines = KEYS[11] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local failure = ARGV[3] -- error JSON that names how the process died
@@ -36,6 +38,7 @@ local keys = {
   bodies = bodies,
   attempts = attempts,
   live = live,
+  lines = lines,
 }
 local now = server_now(clock, given_now)
 local reply = {}

@@ -9,6 +9,7 @@
 -- #include append_attempt
 -- #include wake_one
 -- #include tally
+-- #include tell_runs
 local clock = KEYS[1] -- string: high-water mark of server time
 local leased = KEYS[2] -- zset: id -> lease deadline
 local retry_wait = KEYS[3] -- zset: id -> due score
@@ -19,6 +20,7 @@ local states = KEYS[7] -- hash: id -> record
 local attempts = KEYS[8] -- hash: id -> ended attempts
 local live = KEYS[9] -- prefix: one hash of figures per 10 s
 local wake = KEYS[10] -- list: wake token
+local lines = KEYS[11] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local items = 3 -- ARGV[3..]: id, token, type, started_at (ms), "retry"|"dead"|"snooze"|"cancelled", delay (ms), priority, error JSON or ''
@@ -77,7 +79,11 @@ local function fail_one(at)
       end
     end
   end
-  redis.call('HSET', states, id, pack_record(record))
+  local packed = pack_record(record)
+  redis.call('HSET', states, id, packed)
+  if state == 'dead' or state == 'cancelled' then
+    tell_runs(lines, { id, packed })
+  end
   return state
 end
 

@@ -15,6 +15,7 @@
 -- #include tally
 -- #include bucket
 -- #include tally_durations
+-- #include tell_runs
 local clock = KEYS[1] -- string: high-water mark of server time
 local control = KEYS[2] -- hash: paused_until, paused_types, max_running
 local grants = KEYS[3] -- hash: worker -> last token and its ids
@@ -31,6 +32,7 @@ local wake = KEYS[13] -- list: wake token
 local live = KEYS[14] -- prefix: one hash of figures per 10 s
 local parked = KEYS[15] -- hash: type -> parked jobs
 local parked_of = KEYS[16] -- prefix of one zset per parked type
+local lines = KEYS[17] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local worker = ARGV[2] -- worker id
 local token = ARGV[3] -- made by the worker; the fence
@@ -249,8 +251,10 @@ end
 for _, id in ipairs(corrupt) do
   local record = read_record(nil, 'dead')
   record[FINISHED_AT] = now
-  redis.call('HSET', states, id, pack_record(record))
+  local packed = pack_record(record)
+  redis.call('HSET', states, id, packed)
   redis.call('ZADD', dead, now, id)
+  tell_runs(lines, { id, packed })
   append_attempt(attempts, id, record, now, 'failed', CORRUPT, attempts_kept)
 end
 

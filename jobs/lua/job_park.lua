@@ -7,6 +7,7 @@
 -- #include pack_record
 -- #include held_record
 -- #include tally
+-- #include tell_runs
 local clock = KEYS[1] -- string: high-water mark of server time
 local leased = KEYS[2] -- zset: id -> lease deadline
 local cancelled = KEYS[3] -- zset: id -> end
@@ -14,6 +15,7 @@ local states = KEYS[4] -- hash: id -> record
 local parked = KEYS[5] -- hash: type -> parked jobs
 local parked_of = KEYS[6] -- prefix of one zset per parked type
 local live = KEYS[7] -- prefix: one hash of figures per 10 s
+local lines = KEYS[8] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local items = 2 -- ARGV[2..]: id, token, type
 
@@ -36,7 +38,11 @@ for i = 1, (#ARGV - 1) / 3 do
       redis.call('ZADD', parked_of .. type, record[PLACE], id)
       redis.call('HINCRBY', parked, type, 1)
     end
-    redis.call('HSET', states, id, pack_record(record))
+    local packed = pack_record(record)
+    redis.call('HSET', states, id, packed)
+    if record[STATE] == 'cancelled' then
+      tell_runs(lines, { id, packed })
+    end
     reply[i] = record[STATE]
   end
 end

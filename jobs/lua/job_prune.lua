@@ -15,6 +15,7 @@ local progress = KEYS[7] -- hash: id -> progress
 local expiring = KEYS[8] -- zset: id -> forget at
 local logs = KEYS[9] -- hash: id -> which attempts have lines
 local log_of = KEYS[10] -- prefix of one list of lines per attempt
+local nodes = KEYS[11] -- hash: id of a live job -> run and node
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local retention = tonumber(ARGV[2]) -- ms after the end
 local limit = tonumber(ARGV[3]) -- most jobs to look at
@@ -24,10 +25,15 @@ local now = server_now(clock, given_now)
 local old = redis.call('ZRANGEBYSCORE', line, '-inf', string.format('%.0f', now - retention), 'LIMIT', skip, limit)
 local reply, gone, kept = { now, 0 }, {}, 0
 local is_gone = {}
+local has_nodes = redis.call('EXISTS', nodes) == 1
+-- Of a node whose run has not heard of its end nothing is forgotten: its result goes to its children.
+local function is_awaited(id)
+  return has_nodes and redis.call('HEXISTS', nodes, id) == 1
+end
 if old[1] then
   local own = redis.call('ZMSCORE', expiring, unpack(old))
   for i, id in ipairs(old) do
-    if own[i] and tonumber(own[i]) > now then
+    if (own[i] and tonumber(own[i]) > now) or is_awaited(id) then
       kept = kept + 1
     else
       gone[#gone + 1] = id
@@ -37,7 +43,7 @@ if old[1] then
 end
 -- Jobs that are to be forgotten sooner than the others.
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', expiring, '-inf', string.format('%.0f', now), 'LIMIT', 0, limit)) do
-  if not is_gone[id] and redis.call('ZSCORE', line, id) then
+  if not is_gone[id] and redis.call('ZSCORE', line, id) and not is_awaited(id) then
     gone[#gone + 1] = id
   end
 end

@@ -10,6 +10,7 @@
 -- #include read_header
 -- #include append_attempt
 -- #include tally
+-- #include tell_runs
 -- #include hand_back
 -- #include charge_crash
 -- #include wake_one
@@ -24,6 +25,7 @@ local bodies = KEYS[8] -- hash: id -> body
 local attempts = KEYS[9] -- hash: id -> ended attempts
 local live = KEYS[10] -- prefix: one hash of figures per 10 s
 local wake = KEYS[11] -- list: wake token
+local lines = KEYS[12] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local limit = tonumber(ARGV[3]) -- most jobs to take back
@@ -68,6 +70,7 @@ local keys = {
   bodies = bodies,
   attempts = attempts,
   live = live,
+  lines = lines,
 }
 local charged, handed_back, buried = 0, 0, {}
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', leased, '-inf', string.format('%.0f', now - margin), 'LIMIT', 0, limit)) do

@@ -9,6 +9,7 @@
 -- #include held_record
 -- #include append_attempt
 -- #include tally
+-- #include tell_runs
 -- #include hand_back
 -- #include wake_one
 local clock = KEYS[1] -- string: high-water mark of server time
@@ -20,12 +21,14 @@ local attempts = KEYS[6] -- hash: id -> ended attempts
 local bodies = KEYS[7] -- hash: id -> body
 local live = KEYS[8] -- prefix: one hash of figures per 10 s
 local wake = KEYS[9] -- list: wake token
+local lines = KEYS[10] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local charged = ARGV[2] -- '1': the attempt had begun and counts
 local attempts_kept = tonumber(ARGV[3]) -- attempts kept per job
 local items = 4 -- ARGV[4..]: id, token
 
 local keys = { leased = leased, ready = ready, cancelled = cancelled, states = states, bodies = bodies, live = live }
+keys.lines = lines
 local now = server_now(clock, given_now)
 local reply = {}
 for i = 1, (#ARGV - 3) / 2 do

@@ -10,6 +10,7 @@
 -- #include ready_place
 -- #include wake_one
 -- #include tally
+-- #include tell_runs
 local clock = KEYS[1] -- string: high-water mark of server time
 local bodies = KEYS[2] -- hash: id -> body
 local states = KEYS[3] -- hash: id -> record
@@ -21,11 +22,21 @@ local sequence = KEYS[8] -- string: last place given
 local live = KEYS[9] -- prefix: one hash of figures per 10 s
 local wake = KEYS[10] -- list: wake token
 local scheduled = KEYS[11] -- zset: id -> due score
+local lines = KEYS[12] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local payload = ARGV[2] -- new payload, '' = as it was
 local items = 3 -- ARGV[3..]: id
 
 local now = server_now(clock, given_now)
+
+-- The run of a node learns that it may end otherwise.
+local function live_again(id, header, packed)
+  local extras = header[8]
+  if type(extras) == 'table' and extras.workflow_run then
+    redis.call('HSET', lines .. 'nodes', id, extras.workflow_run .. '\n' .. (extras.node or ''))
+    tell_runs(lines, { id, packed })
+  end
+end
 
 local function resubmit_one(id)
   local raw = redis.call('HGET', states, id)
@@ -53,7 +64,9 @@ local function resubmit_one(id)
   record[RESUBMISSIONS] = record[RESUBMISSIONS] + 1
   redis.call('ZREM', state == 'dead' and dead or cancelled, id)
   redis.call('ZADD', ready, place, id)
-  redis.call('HSET', states, id, pack_record(record))
+  local packed = pack_record(record)
+  redis.call('HSET', states, id, packed)
+  live_again(id, header, packed)
   redis.call('HDEL', progress, id)
   tally(live, now, 'resubmitted', header[2], 1)
   return 'ok'

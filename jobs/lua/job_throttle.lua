@@ -8,6 +8,7 @@
 -- #include read_header
 -- #include held_record
 -- #include tally
+-- #include tell_runs
 -- #include hand_back
 local clock = KEYS[1] -- string: high-water mark of server time
 local leased = KEYS[2] -- zset: id -> lease deadline
@@ -16,6 +17,7 @@ local throttled = KEYS[4] -- zset: id -> place
 local states = KEYS[5] -- hash: id -> record
 local bodies = KEYS[6] -- hash: id -> body
 local live = KEYS[7] -- prefix: one hash of figures per 10 s
+local lines = KEYS[8] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local items = 2 -- ARGV[2..]: id, token
 
@@ -32,6 +34,7 @@ local function order_of(id, record)
 end
 
 local keys = { leased = leased, ready = throttled, cancelled = cancelled, states = states, bodies = bodies, live = live }
+keys.lines = lines
 local now = server_now(clock, given_now)
 local reply = {}
 for i = 1, (#ARGV - items + 1) / 2 do

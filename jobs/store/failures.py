@@ -19,7 +19,17 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.sentinel import MasterNotFoundError
 
-from jobs.exceptions import JobNotFound, LeaseLost, PoolFull, SchedulerError, StoreRefused, StoreUnavailable, WrongState
+from jobs.exceptions import (
+    JobNotFound,
+    LeaseLost,
+    PoolFull,
+    RunNotFound,
+    SchedulerError,
+    StoreRefused,
+    StoreUnavailable,
+    WorkflowInvalid,
+    WrongState,
+)
 
 _TRANSIENT = (
     RedisConnectionError,
@@ -57,6 +67,10 @@ _ERRORS: dict[str, type[SchedulerError]] = {
     "WRONG_STATE": WrongState,
     "LEASE_LOST": LeaseLost,
     "POOL_FULL": PoolFull,
+    "RUN_NOT_FOUND": RunNotFound,
+    "RUN_CANCELLED": WorkflowInvalid,
+    "TOO_MANY_NODES": WorkflowInvalid,
+    "UNKNOWN_PARENT": WorkflowInvalid,
 }
 
 

@@ -35,6 +35,8 @@ class PartitionKeys:
         "log_of",
         "logs",
         "minutes",
+        "nodes",
+        "outbox",
         "parked",
         "parked_of",
         "progress",
@@ -88,6 +90,10 @@ class PartitionKeys:
         self.expiring = prefix + "expiring"
         # Ids that must never become jobs (a claim on them was taken over): sorted set id → when. Bound: an hour.
         self.voided = prefix + "voided"
+        # Nodes of workflows. Nodes: hash id → run and key of each job that is live, or that has ended and whose run has
+        # not heard. Outbox: hash id → the record that is news for the run. Bound: the live nodes; gone once told.
+        self.nodes = prefix + "nodes"
+        self.outbox = prefix + "outbox"
         # Grants: hash worker → its last lease call's token and ids, so that a repeated call finds them.
         self.grants = prefix + "grants"
         # Control: hash pause_version, paused_until, paused_types (told by jobs.store.pauses), cap_version, max_running
@@ -207,9 +213,69 @@ class ScheduleKeys:
         self.firings = prefix + "firings:"  # zset per schedule: record → its time. Bound: FIRINGS_KEPT, and by age
 
 
+class RunKeys:
+    """One run of a workflow, in a slot of its own; nodes go by their rank (jobs.store.run_codec). Bound: retention."""
+
+    __slots__ = (
+        "agenda",
+        "broken_of",
+        "clock",
+        "counts",
+        "edges",
+        "errors",
+        "failures_of",
+        "held_of",
+        "nodes",
+        "outbox",
+        "prefix",
+        "ranks",
+        "results",
+        "run",
+        "states",
+    )
+
+    def __init__(self, namespace: str, run_id: str) -> None:
+        prefix = self.prefix = f"{namespace}:{{wf.{run_id}}}:"
+        self.run = prefix + "run"  # hash of facts, and of what a half-done step has to remember
+        self.counts = prefix + "counts"  # hash: state → how many nodes
+        self.ranks = prefix + "ranks"  # hash: key of a node → its rank
+        self.nodes = prefix + "nodes"  # hash: rank → what the node is
+        self.states = prefix + "states"  # hash: rank → how it stands
+        self.edges = prefix + "edges"  # hash: kind (s, f, c) and rank of the parent → ranks of children
+        self.held_of = prefix + "held:"  # set per node: parents that ended as it wants
+        self.broken_of = prefix + "broken:"  # set per node: parents that ended otherwise
+        self.results = prefix + "results"  # hash: rank → JSON
+        self.errors = prefix + "errors"  # hash: rank → JSON
+        self.failures_of = prefix + "failures:"  # zset per group: nodes that ended dead or cancelled
+        self.agenda = prefix + "agenda"  # zset: what is to be looked at → in which order
+        self.outbox = prefix + "outbox"  # zset: released node without a job → until when somebody makes it, ms
+        self.clock = prefix + "clock"
+
+    def all(self, ranks: range) -> list[str]:
+        """Every key of a run of these nodes and without groups, whether it is there or not: the facts come last."""
+        sets = [prefix + str(rank) for rank in ranks for prefix in (self.held_of, self.broken_of)]
+        hashes = [self.ranks, self.nodes, self.states, self.edges, self.results, self.errors, self.counts]
+        return [*sets, self.failures_of, self.agenda, self.outbox, self.clock, *hashes, self.run]
+
+
+class WorkflowKeys:
+    """The lists of all runs. Bound: retention."""
+
+    __slots__ = ("active", "clock", "ended", "named", "runs")
+
+    def __init__(self, namespace: str, name: str = "") -> None:
+        prefix = f"{namespace}:{{workflows}}:"
+        self.active = prefix + "active"  # zset: run → when to look at it, ms
+        self.runs = prefix + "runs"  # zset: run → when it was created, ms
+        self.ended = prefix + "ended"  # zset: run → when it ended, ms
+        self.named = prefix + "named:" + name  # zset per workflow: run → when it was created, ms
+        self.clock = prefix + "clock"
+
+
 _PARTITION_KEY = re.compile(
     r"^:\{[A-Za-z0-9][A-Za-z0-9_.-]*\.\d+\.\d+\}:("
-    r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|leased|live:\d*|log:.*|logs|minutes|parked"
+    r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|leased|live:\d*|log:.*|logs|minutes|nodes"
+    r"|outbox|parked"
     r"|parked:.*|progress|ready"
     r"|results|retry_wait|scheduled|seconds|sequence|skipped|states|succeeded|throttled|voided|wake)$",
     re.DOTALL,
@@ -217,6 +283,8 @@ _PARTITION_KEY = re.compile(
 _SHARED_KEY = re.compile(
     r"^:(\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)"
     r"|\{settings\}:(caps|limited|news|pauses|pools|scalings|services|topology|types)"
+    r"|\{workflows\}:(active|clock|ended|named:.*|runs)"
+    r"|\{wf\.[^{}]+\}:(agenda|broken:\d+|clock|counts|edges|errors|failures:.*|held:\d+|nodes|outbox|ranks|results|run|states)"
     r"|\{schedules\}:(claims|clock|control|definitions|digests|due|firings:.*|states)"
     r"|\{limits\.[A-Za-z0-9_.:-]+\}:(called|clock|counts|due|holders|line:.*|waiters|windows))$",
     re.DOTALL,

@@ -27,8 +27,11 @@ class BurstWatch:
         return LOOK_SECONDS
 
     def _is_work_left(self) -> bool:
-        """Also what other hosts run counts: it may come back. Parked jobs do not: nobody here may run them."""
+        """Also what other hosts run counts: it may come back; and ends of nodes that no run has heard of. Parked jobs
+        do not: nobody here may run them."""
         pools = [
             pool for pool in self._engine.pools.all() if not self._options.pools or pool.name in self._options.pools
         ]
-        return any(pool.leased or (pool.ready > pool.parked and not pool.paused) for pool in pools)
+        if any(pool.leased or (pool.ready > pool.parked and not pool.paused) for pool in pools):
+            return True
+        return bool(self._engine.outbox.routes_with_news(self._engine.topology.partitions()))

@@ -105,7 +105,13 @@ class Child:
         order, *self._early = self._first_messages()
         isolation = None if isinstance(order, RunAlone) else self._isolation
         self._executor = Executor(
-            engine.settings, self._loop, self._marks, self._flusher.reports, self._flusher.herald, isolation
+            engine.settings,
+            self._loop,
+            self._marks,
+            self._flusher.reports,
+            self._flusher.herald,
+            self._flusher.messenger,
+            isolation,
         )
         self._source = self._errand(order) if isinstance(order, RunAlone) else self._fetcher(engine, number, host_id)
 

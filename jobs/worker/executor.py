@@ -16,6 +16,7 @@ from jobs.conf import Settings
 from jobs.core.context import Context, activate, deactivate
 from jobs.core.job import LeasedJob
 from jobs.core.payload import dumps
+from jobs.core.workflow import Ended
 from jobs.engine import Completion, Failure
 from jobs.exceptions import JobCancelled, JobTimeout, LeaseLost
 from jobs.middleware import chain
@@ -28,6 +29,7 @@ from jobs.worker.bridge import LoopBridge
 from jobs.worker.herald import Herald, is_anybody_listening
 from jobs.worker.interruption import Interruptible, saying
 from jobs.worker.isolation import Isolation
+from jobs.worker.messenger import Messenger
 from jobs.worker.reports import Reports
 from jobs.worker.settlement import Drop, Release, Settlement
 from jobs.worker.slots import Slot, Work
@@ -45,12 +47,18 @@ class Execution(Interruptible):
     ``task``: what runs on the event loop for it, None while its slot's thread does the work.
     """
 
-    __slots__ = ("_reports", "batch", "context", "lease", "loop", "task", "times_out_at")
+    __slots__ = ("_read_parents", "_reports", "batch", "context", "lease", "loop", "task", "times_out_at")
 
     context: Context
 
     def __init__(
-        self, batch: Batch, lease: LeasedJob, loop: asyncio.AbstractEventLoop, reports: Reports, times_out_at: float
+        self,
+        batch: Batch,
+        lease: LeasedJob,
+        loop: asyncio.AbstractEventLoop,
+        reports: Reports,
+        times_out_at: float,
+        read_parents: Callable[[LeasedJob], dict[str, Ended]],
     ) -> None:
         super().__init__()
         self.batch = batch
@@ -59,12 +67,16 @@ class Execution(Interruptible):
         self.times_out_at = times_out_at  # monotonic; inf: never
         self.task: asyncio.Task[Any] | None = None
         self._reports = reports
+        self._read_parents = read_parents
 
     def progress(self, current: float, total: float | None, message: str) -> None:
         self._reports.progress(self.lease, current, total, message)
 
     def keep_line(self, level: int, message: str, fields: dict[str, Any]) -> None:
         self._reports.line(self.lease, level, message, fields, at_ms=self.batch.server_ms(monotonic()))
+
+    def read_parents(self) -> dict[str, Ended]:
+        return self._read_parents(self.lease)
 
     def ask_to_stop(self, reason: BaseException) -> None:
         """The handler hears of it when it asks; an async one is cancelled. From any thread, more than once."""
@@ -92,6 +104,7 @@ class Executor:
         marks: Marks,
         reports: Reports,
         herald: Herald,
+        messenger: Messenger,
         isolation: Isolation | None,
     ) -> None:
         self._settings = settings
@@ -99,6 +112,7 @@ class Executor:
         self._marks = marks
         self._reports = reports
         self._herald = herald
+        self._messenger = messenger
         self._isolation = isolation
         bridge = LoopBridge(loop)
         self._call = chain(settings.middleware, call_handler, bridge)
@@ -117,7 +131,7 @@ class Executor:
             return self._isolation.run(slot, work)
         times_out_at = inf if lease.timeout is None else begun + lease.timeout
         slot.cell.enter(batch.number, lease.id, started_at, times_out_at)
-        execution = Execution(batch, lease, self._loop, self._reports, times_out_at)
+        execution = Execution(batch, lease, self._loop, self._reports, times_out_at, self._messenger.read_parents)
         end: Settlement
         try:
             value = self._attempt(slot, execution, job_type)
@@ -131,6 +145,8 @@ class Executor:
             return Drop(lease.id)
         if is_anybody_listening() and isinstance(end, Completion | Failure):
             self._herald.expect(end, job_type, getattr(execution, "context", None), value)
+        if "workflow_run" in lease.extras:
+            self._messenger.expect(lease)
         return end
 
     def _attempt(self, slot: Slot, execution: Execution, job_type: JobType[..., Any]) -> Any:
@@ -145,7 +161,11 @@ class Executor:
             database.close_stale()
             if job_started.receivers:
                 announce(job_started, job_type, job_id=lease.id, context=context)
-            return self._call_async(context) if job_type.is_async else self._call(context)
+            if not job_type.is_async:
+                return self._call(context)
+            if job_type.takes_context and lease.extras.get("workflow_run"):
+                _ = context.parents  # here, where it may take its time: on the loop others would wait
+            return self._call_async(context)
         except asyncio.CancelledError:
             if context.stop_reason is not None:
                 raise context.stop_reason from None

@@ -18,6 +18,7 @@ from jobs.engine import Completion, Engine, Failure
 from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff, sleep
 from jobs.worker.batch import Batch
 from jobs.worker.herald import Herald
+from jobs.worker.messenger import Messenger
 from jobs.worker.permits import Permits
 from jobs.worker.reports import Reports
 from jobs.worker.settlement import Drop, Park, Release, Settlement
@@ -38,8 +39,8 @@ class Flusher(threading.Thread):
     """``settle`` from any thread. ``on_closed`` is told the number of each batch whose jobs have all been settled,
     ``on_lost`` of a lease (id, token) that the store says is not ours, ``on_burial`` that a job has died.
 
-    ``reports``: what running jobs say is told here too, and the last of it before the job's end. ``herald``: hears what
-    the store has accepted.
+    ``reports``: what running jobs say is told here too, and the last of it before the job's end. ``herald`` and
+    ``messenger`` hear what the store has accepted.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Flusher(threading.Thread):
         self._in_flight = 0
         self.reports = Reports(engine, self._wake, on_lost)
         self.herald = Herald()
+        self.messenger = Messenger(engine)
         self._backoff = Backoff()
         self._give_up_at: float | None = None
         self._untold = 0
@@ -79,8 +81,8 @@ class Flusher(threading.Thread):
 
     @property
     def backlog(self) -> int:
-        """Settlements that the store has not accepted yet, and signals that have not been sent."""
-        return self._unsettled + self.herald.backlog
+        """Settlements that the store has not accepted, signals that were not sent, ends that no run has heard of."""
+        return self._unsettled + self.herald.backlog + self.messenger.backlog
 
     @property
     def _unsettled(self) -> int:
@@ -96,6 +98,7 @@ class Flusher(threading.Thread):
         self._outbox.put(None)
         self.join(timeout + 1.0)
         self.herald.finish(max(1.0, self._give_up_at - monotonic()))
+        self.messenger.finish(max(1.0, self._give_up_at - monotonic()))
         return self._unsettled == 0 and self._untold == 0
 
     def run(self) -> None:
@@ -156,6 +159,7 @@ class Flusher(threading.Thread):
 
     def _hear(self, items: list[Any], answers: list[str]) -> None:
         self.herald.hear(items, answers)
+        self.messenger.hear(items)
         if isinstance(items[0], Failure) and "dead" in answers:
             self._on_burial()
 

@@ -53,8 +53,8 @@ CHANGES_RULES = ("pushed", "cleared")
 CONCERNS_CHILDREN = ("pools", "pauses")
 """News after which children must read anew what they may start, and how many at a time."""
 
-BURIAL_SERVICE = "undertaker"
-"""The one that is to be told when a job has died."""
+BURIAL_SERVICES = ("undertaker", "relay")
+"""Those that are to be told when a job has died."""
 
 LAST_WORDS_SECONDS = 5.0
 """At the end: how long the store may take to hear of dead children, and that the host leaves."""
@@ -257,7 +257,7 @@ class Supervisor:
     def _on_burial(self) -> None:
         """A job has died, here or by what a service did. From any thread."""
         for loop in self._service_loops:
-            if loop.name == BURIAL_SERVICE:
+            if loop.name in BURIAL_SERVICES:
                 loop.nudge()
 
     def _on_service_done(self, done: dict[str, int]) -> None:

@@ -48,6 +48,7 @@ class Bench:
         self.said: list[tuple[Any, ...]] = []
         self.slot: Any = SimpleNamespace(cell=self.cells.new_cell(), current=None, inbox=None)
         self.herald = Herald()
+        self.messenger: Any = SimpleNamespace(expect=lambda lease: None, read_parents=lambda lease: {})
         self.loop = loop
         self.lease_seconds = 10.0
 
@@ -60,7 +61,7 @@ class Bench:
             progress=lambda lease, *what: self.said.append((lease.id, *what)),
             line=lambda lease, *what, at_ms: self.said.append((lease.id, *what, at_ms)),
         )
-        return Executor(get_settings(), self.loop, self.marks, reports, self.herald, None)
+        return Executor(get_settings(), self.loop, self.marks, reports, self.herald, self.messenger, None)
 
     def batch(self, leased_at: float | None = None) -> Batch:
         return Batch(

@@ -2,67 +2,64 @@
 
 ``definition`` is what a workflow is, ``builder`` writes one in Python, ``checks`` says whether it can run,
 ``templates`` are payloads with holes, ``groups`` nodes that open into others, ``schema`` and ``drawing`` are for
-programs and for people. ``graph`` and ``run`` decide, end by end, what follows in a run. ``folding`` and ``layout``
-make a picture of it, ``course`` tells its times.
+programs and for people. ``graph`` and ``run`` decide, end by end, what follows in a run. ``records`` are what is read
+of runs. ``folding`` and ``layout`` make a picture of it, ``course`` tells its times.
 """
 
+from jobs.core.parents import Ended
 from jobs.core.workflow.builder import Part, Workflow
 from jobs.core.workflow.checks import MOST_NODES, check, read, read_node, spec_options
-from jobs.core.workflow.course import Axis, Fold, Span, axis, critical_path
+from jobs.core.workflow.course import Axis, Span, axis, critical_path
 from jobs.core.workflow.definition import Definition, Edge, Kind, Node
 from jobs.core.workflow.drawing import draw, waits
 from jobs.core.workflow.folding import Box, depths
 from jobs.core.workflow.graph import Graph
 from jobs.core.workflow.groups import members
 from jobs.core.workflow.layout import Layout, Line, Placed, layout
-from jobs.core.workflow.picture import Drawn, Face, Picture, Share, definition_picture, picture
 from jobs.core.workflow.problems import Problem, invalid, refuse
-from jobs.core.workflow.reasons import why_skipped, why_waiting
+from jobs.core.workflow.records import OVER, PREPARING, NodeView, RunFacts
 from jobs.core.workflow.run import FAILURES, ROOT, Decision, Run, RunState
 from jobs.core.workflow.schema import schema
-from jobs.core.workflow.templates import Ended, Item, Reference, TemplateError, known_and_unknown, references, render
+from jobs.core.workflow.templates import Item, Reference, TemplateError, known_and_unknown, references, render
 
 __all__ = [
     "FAILURES",
     "MOST_NODES",
+    "OVER",
+    "PREPARING",
     "ROOT",
     "Axis",
     "Box",
     "Decision",
     "Definition",
-    "Drawn",
     "Edge",
     "Ended",
-    "Face",
-    "Fold",
     "Graph",
     "Item",
     "Kind",
     "Layout",
     "Line",
     "Node",
+    "NodeView",
     "Part",
-    "Picture",
     "Placed",
     "Problem",
     "Reference",
     "Run",
+    "RunFacts",
     "RunState",
-    "Share",
     "Span",
     "TemplateError",
     "Workflow",
     "axis",
     "check",
     "critical_path",
-    "definition_picture",
     "depths",
     "draw",
     "invalid",
     "known_and_unknown",
     "layout",
     "members",
-    "picture",
     "read",
     "read_node",
     "references",
@@ -71,6 +68,4 @@ __all__ = [
     "schema",
     "spec_options",
     "waits",
-    "why_skipped",
-    "why_waiting",
 ]

@@ -164,6 +164,12 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
             for parent in getattr(self, field):
                 yield parent, kind
 
+    def wanted(self, parents: int) -> int:
+        """How many of so many parents must end as it waits for it."""
+        if self.join == "all":
+            return parents
+        return min(1, parents) if self.join == "any" else int(self.join)
+
     def options(self) -> dict[str, Any]:
         """The options of a job that are set, as JSON values."""
         fields = msgspec.to_builtins(self)

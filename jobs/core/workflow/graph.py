@@ -50,10 +50,7 @@ class Graph:
 
     def wanted(self, key: str) -> int:
         """How many parents must end as the node waits for it."""
-        join, parents = self.nodes[key].join, len(self.parents[key])
-        if join == "all":
-            return parents
-        return min(1, parents) if join == "any" else int(join)
+        return self.nodes[key].wanted(len(self.parents[key]))
 
     def __len__(self) -> int:
         return len(self.nodes)

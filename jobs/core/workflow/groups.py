@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from jobs.core.parents import Ended
 from jobs.core.wording import shown
 from jobs.core.workflow import templates
 from jobs.core.workflow.definition import EDGES, Definition, Node
-from jobs.core.workflow.templates import Ended, Item, TemplateError
+from jobs.core.workflow.templates import Item, TemplateError
 
 
 def items_of(node: Node, run_payload: Any, parents: Mapping[str, Ended]) -> list[Any]:

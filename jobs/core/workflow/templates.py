@@ -10,11 +10,12 @@ template. A payload as a whole may be a template too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
+from jobs.core.parents import Ended
 from jobs.core.wording import did_you_mean, shown
 from jobs.core.workflow.definition import EACH, RUN
 
@@ -48,14 +49,6 @@ class Item(msgspec.Struct, frozen=True):
 
     item: Any
     index: int
-
-
-class Ended(NamedTuple):
-    """What a parent left behind."""
-
-    state: str
-    result: Any = None
-    error: Any = None
 
 
 def parse(text: object) -> Reference:

@@ -1,5 +1,5 @@
 -- A worker died while it ran this job: one more crash; the job is ready again, or buried once its crash budget is spent.
--- Returns the state. Needs: record_fields, pack_record, read_header, append_attempt, hand_back, tally.
+-- Returns the state. Needs: record_fields, pack_record, read_header, append_attempt, hand_back, tally, tell_runs.
 local function charge_crash(id, record, now, failure, keys, attempts_kept)
   local header = read_header(redis.call('HGET', keys.bodies, id))
   local max_crashes = header and tonumber(header[5]) or 0
@@ -11,7 +11,9 @@ local function charge_crash(id, record, now, failure, keys, attempts_kept)
     redis.call('ZREM', keys.leased, id)
     record[STATE], record[FINISHED_AT] = 'dead', now
     redis.call('ZADD', keys.dead, now, id)
-    redis.call('HSET', keys.states, id, pack_record(record))
+    local packed = pack_record(record)
+    redis.call('HSET', keys.states, id, packed)
+    tell_runs(keys.lines, { id, packed })
     tally(keys.live, now, 'dead', type, 1)
     return 'dead'
   end

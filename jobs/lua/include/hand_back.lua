@@ -1,6 +1,6 @@
 -- Puts a leased job back at its old place in the ready line; a job that was asked to stop ends instead. Returns the state.
 -- The token goes: who held it is told that the lease is lost, not that it ended in good order.
--- Needs: record_fields, pack_record, read_header, tally.
+-- Needs: record_fields, pack_record, read_header, tally, tell_runs.
 local function hand_back(id, record, now, keys)
   redis.call('ZREM', keys.leased, id)
   record[STARTED_AT] = 0
@@ -13,6 +13,10 @@ local function hand_back(id, record, now, keys)
     record[STATE], record[TOKEN] = 'ready', ''
     redis.call('ZADD', keys.ready, record[PLACE], id)
   end
-  redis.call('HSET', keys.states, id, pack_record(record))
+  local packed = pack_record(record)
+  redis.call('HSET', keys.states, id, packed)
+  if record[STATE] == 'cancelled' then
+    tell_runs(keys.lines, { id, packed })
+  end
   return record[STATE]
 end

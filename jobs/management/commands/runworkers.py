@@ -33,6 +33,7 @@ from jobs.services.pruner import Pruner
 from jobs.services.queue_watch import QueueWatch
 from jobs.services.reconciler import Reconciler
 from jobs.services.recoverer import Recoverer
+from jobs.services.relay import RelayService
 from jobs.services.ticker import Ticker
 from jobs.services.undertaker import Undertaker
 from jobs.store import embedded
@@ -130,6 +131,7 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
         PauseKeeper(engine),
         Autoscaler(engine, new_host_id()),
         Recoverer(engine, options.lease_seconds),
+        RelayService(engine),
         Pruner(engine),
         Historian(engine),
         Reconciler(engine),

@@ -238,3 +238,14 @@ if "MAINSPRING_TEST_COMPARISON_SECONDS" in os.environ:
     from jobs.services.reconciler import Reconciler
 
     Reconciler.every = float(os.environ["MAINSPRING_TEST_COMPARISON_SECONDS"])
+
+
+@job("test.parents")
+def parents_of(*, ctx: Context) -> dict[str, Any]:
+    """What it was given by its parents."""
+    return dict(ctx.parents)
+
+
+@job("test.parents_async")
+async def parents_of_async(*, ctx: Context) -> dict[str, Any]:
+    return dict(ctx.parents)

@@ -1,0 +1,176 @@
+"""Runs of workflows: starting them, and looking at them."""
+
+from __future__ import annotations
+
+import builtins
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Any, NamedTuple
+
+import msgspec
+
+from jobs.api.asynchronous import twin
+from jobs.api.workflow_checks import Document, validate
+from jobs.core.duration import seconds
+from jobs.core.payload import encode_any
+from jobs.core.states import JobState
+from jobs.core.wording import shown
+from jobs.core.workflow import NodeView, RunFacts
+from jobs.engine import get_engine
+from jobs.engine.workflows import new_run_id
+from jobs.exceptions import JobTimeout, OptionInvalid
+from jobs.runtime.relaying import Relay
+
+LONGEST_LOOK = 0.5
+"""Seconds between two looks at a run that is waited for."""
+
+SCANNED = 1000
+"""Runs that one page looks at where it is to hold only some of them."""
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,149}")
+
+
+class RunPage(NamedTuple):
+    """Runs, newest first, and where the next page begins; None where there is none."""
+
+    items: Sequence[RunFacts]
+    next_cursor: str | None
+
+
+def start(
+    what: Document,
+    payload: Mapping[str, Any] | None = None,
+    *,
+    id: str | None = None,
+    version: int | None = None,
+    schedule: str | None = None,
+    fire_time: datetime | None = None,
+    started_by: str | None = None,
+    allow_unknown: bool = False,
+) -> RunFacts:
+    """Starts a run of a workflow and answers how it stands.
+
+    ``payload``: for templates, as ``{"$from": "run.payload.day"}``. ``id``: the caller's; where a run has it already,
+    that one is answered and nothing is started. ``version``, ``schedule``, ``fire_time`` and ``started_by`` are kept
+    with the run. WorkflowInvalid, PayloadInvalid, StoreUnavailable, OutcomeUnknown (then the same id may be started
+    again).
+    """
+    definition = validate(what, allow_unknown=allow_unknown)
+    run_id = new_run_id() if id is None else _checked_id(id)
+    facts = {
+        "version": version,
+        "payload": msgspec.Raw(encode_any(definition.name, payload or {})),
+        "schedule": schedule,
+        "fire_time_ms": None if fire_time is None else round(fire_time.timestamp() * 1000),
+        "started_by": started_by,
+    }
+    Relay(get_engine()).start(run_id, definition, facts)
+    return get(run_id)
+
+
+def get(run_id: str) -> RunFacts:
+    """A run without its nodes. RunNotFound."""
+    return get_engine().workflows.facts(run_id)
+
+
+def list(*, name: str | None = None, state: str | None = None, cursor: str | None = None, limit: int = 50) -> RunPage:
+    """Runs, newest first: of one workflow, in one state. A page may be short, or empty, and not be the last."""
+    found: builtins.list[RunFacts] = []
+    before, last = _cursor(cursor)
+    step = limit if state is None else SCANNED
+    workflows = get_engine().workflows
+    pairs = workflows.newest(name, before=before, limit=step + 1)
+    fresh = [pair for pair in pairs if before is None or pair[1] < before or pair[0] < last][:step]
+    for (run_id, at), facts in zip(fresh, workflows.facts_of([run_id for run_id, _ in fresh]), strict=True):
+        before, last = at, run_id
+        if facts is not None and state in (None, facts.state):
+            found.append(facts)
+            if len(found) == limit:
+                break
+    is_last = len(pairs) <= step and fresh[-1:] in ([], [(last, before)])
+    return RunPage(found, None if is_last else f"{before}.{last}")
+
+
+def nodes(run_id: str, since: int = 0, limit: int = 1000, *, live: bool = False) -> Sequence[NodeView]:
+    """The nodes of a run by rank, parents first. RunNotFound.
+
+    A node whose job has not ended is ``ready``; ``live``: its job is asked how it stands (``leased``, …).
+    """
+    engine = get_engine()
+    if not since:
+        engine.workflows.facts(run_id)
+    found = engine.workflows.nodes(run_id, since, limit)
+    return _asked(found) if live else found
+
+
+def document(run_id: str) -> dict[str, Any]:
+    """The JSON of a run with all its nodes. RunNotFound."""
+    engine = get_engine()
+    facts = engine.workflows.facts(run_id)
+    views = builtins.list(engine.workflows.all_nodes(run_id))
+    return {
+        **facts.as_dict(),
+        "result": engine.workflows.results(run_id) if facts.is_over else None,
+        "nodes": [view.as_dict() for view in _asked(views)],
+    }
+
+
+def results(run_id: str) -> dict[str, Any]:
+    """The result of a run: results by key of the nodes that nobody waits for and that succeeded. RunNotFound."""
+    get_engine().workflows.facts(run_id)
+    return get_engine().workflows.results(run_id)
+
+
+def wait(run_id: str, timeout: float | timedelta | None = None) -> RunFacts:
+    """Waits until the run has ended and answers it, however it ended. RunNotFound; JobTimeout after ``timeout``."""
+    until = None if timeout is None else monotonic() + seconds(timeout, name="timeout")
+    sleeper, length = threading.Event(), 0.005
+    while not (facts := get(run_id)).is_over:
+        if until is not None and monotonic() >= until:
+            raise JobTimeout(f"Run {run_id} did not end in time.", fix="It goes on: wait again, or cancel it.")
+        sleeper.wait(length if until is None else min(length, max(0.0, until - monotonic())))
+        length = min(length * 1.4, LONGEST_LOOK)
+    return facts
+
+
+def _asked(views: Sequence[NodeView]) -> Sequence[NodeView]:
+    asked = [view.job for view in views if view.is_job and view.job]
+    if not asked:
+        return views
+    states = dict(zip(asked, get_engine().jobs.get_many(asked), strict=True))
+    return [
+        msgspec.structs.replace(view, state=str(job.state))
+        if view.is_job and (job := states.get(view.job or "")) is not None and job.state != JobState.READY
+        else view
+        for view in views
+    ]
+
+
+def _checked_id(run_id: str) -> str:
+    if _ID.fullmatch(run_id):
+        return run_id
+    raise OptionInvalid(
+        f"{shown(run_id)} cannot be the id of a run",
+        fix="Use up to 150 letters, digits, '_', '.', ':' and '-', beginning with a letter or digit.",
+    )
+
+
+def _cursor(cursor: str | None) -> tuple[int | None, str]:
+    if cursor is None:
+        return None, ""
+    at, _, run_id = cursor.partition(".")
+    if not at.isascii() or not at.isdigit() or not run_id:
+        raise OptionInvalid(f"{shown(cursor)} is no cursor of a list of runs", fix="Leave it out to begin anew.")
+    return int(at), run_id
+
+
+astart = twin(start, uses_database=True)
+aget = twin(get)
+alist = twin(list)
+anodes = twin(nodes)
+adocument = twin(document)
+aresults = twin(results)
+await_ = twin(wait)

@@ -1,0 +1,122 @@
+"""A run and its nodes as they are read from the store at one moment. Times are Unix milliseconds of the server."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from jobs.core.job import iso, moment_or_none
+from jobs.core.states import TERMINAL, JobState
+from jobs.core.workflow.definition import Kind, Node
+
+OVER = frozenset({"succeeded", "failed", "cancelled"})
+"""States of a run that has ended."""
+
+PREPARING = "preparing"
+"""State of a run whose nodes are still being written down; nothing of it starts."""
+
+
+class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One run, without its nodes."""
+
+    id: str
+    name: str
+    state: str
+    created_at_ms: int
+    finished_at_ms: int = 0  # 0: it has not ended
+    version: int | None = None  # of the stored definition that it started with
+    payload: Any = None
+    schedule: str | None = None
+    fire_time_ms: int | None = None
+    started_by: str | None = None
+    total: int = 0  # nodes; grows when nodes are added
+    lives: int = 0  # how often it went on after it had ended
+    counts: dict[str, int] = {}  # state of nodes → how many; "ready" are all that have become jobs and have not ended
+    cancelled: Any = None
+    paused: Any = None
+    deadline_ms: int | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in OVER
+
+    @property
+    def created_at(self) -> datetime | None:
+        return moment_or_none(self.created_at_ms)
+
+    @property
+    def finished_at(self) -> datetime | None:
+        return moment_or_none(self.finished_at_ms)
+
+    @property
+    def seconds(self) -> float | None:
+        """From its creation to its end."""
+        return (self.finished_at_ms - self.created_at_ms) / 1000 if self.finished_at_ms else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON of a run, as lists of runs have it."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "state": self.state,
+            "created_at": iso(self.created_at),
+            "finished_at": iso(self.finished_at),
+            "version": self.version,
+            "payload": self.payload,
+            "schedule": self.schedule,
+            "fire_time": iso(moment_or_none(self.fire_time_ms)),
+            "started_by": self.started_by,
+            "paused": self.paused,
+            "counts": {word: count for word, count in self.counts.items() if count},
+        }
+
+
+class NodeView(msgspec.Struct, frozen=True, kw_only=True):
+    """One node of a run. ``state`` is a word for jobs; ``blocked`` while it waits for parents."""
+
+    key: str
+    rank: int  # parents have lower ones
+    state: str
+    node: Node
+    scope: str = ""  # key of the group that it belongs to
+    job: str | None = None
+    released_at_ms: int = 0  # 0: not yet
+    started_at_ms: int = 0
+    ended_at_ms: int = 0
+    attempts: int = 0
+    error: dict[str, Any] | None = None
+    version: int = 0  # of the newest news of its job
+    again: int = 0  # how often its job was to live again
+
+    @property
+    def type(self) -> str:
+        return self.node.type
+
+    @property
+    def kind(self) -> Kind:
+        return self.node.kind
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def is_job(self) -> bool:
+        """It was released and has not ended: its job says how it stands."""
+        return self.state == JobState.READY
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON of a node."""
+        return {
+            "key": self.key,
+            "state": self.state,
+            "job": self.job,
+            "type": self.type,
+            "released_at": iso(moment_or_none(self.released_at_ms)),
+            "started_at": iso(moment_or_none(self.started_at_ms)),
+            "finished_at": iso(moment_or_none(self.ended_at_ms)),
+            "attempts": self.attempts,
+            "error": self.error,
+        }

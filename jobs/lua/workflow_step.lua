@@ -1,0 +1,283 @@
+-- Goes on with a run: writes down what is new of its nodes, works off what follows, as far as `limit` goes, and hands out
+-- nodes that are to become jobs. Whoever makes the call again finds what is left; news that were told change nothing.
+-- Errors: RUN_NOT_FOUND
+-- Reply: now, state of the run, things left on the agenda, nodes that others were handed, how many news were new, '1' if the
+-- run's state has changed, then for each node that is handed out: rank, how it stands, what it is
+-- #include server_now
+-- #include node_fields
+-- #include agenda
+-- #include move_node
+local clock = KEYS[1] -- string: high-water mark of server time
+local run = KEYS[2] -- hash: facts of the run
+local counts = KEYS[3] -- hash: state -> how many nodes
+local ranks = KEYS[4] -- hash: key of a node -> rank
+local nodes = KEYS[5] -- hash: rank -> what the node is
+local states = KEYS[6] -- hash: rank -> how it stands
+local edges = KEYS[7] -- hash: kind of edge and rank of the parent -> ranks of children, 4 bytes each
+local results = KEYS[8] -- hash: rank -> JSON
+local errors = KEYS[9] -- hash: rank -> JSON
+local agenda = KEYS[10] -- zset: what is to be looked at -> in which order
+local outbox = KEYS[11] -- zset: rank of a released node -> until when somebody makes its job, ms
+local held_of = KEYS[12] -- prefix: one set per node of the parents that ended as it wants
+local broken_of = KEYS[13] -- prefix: one set per node of the parents that ended otherwise
+local failures_of = KEYS[14] -- prefix: one zset per group of the ranks that ended dead or cancelled
+local given_now = ARGV[1] -- ms, '' = the server's clock
+local limit = tonumber(ARGV[2]) -- most looks at nodes and tellings of children
+local take = tonumber(ARGV[3]) -- most nodes to hand out
+local claim_ms = tonumber(ARGV[4]) -- for how long they are handed out
+local items = 5 -- ARGV[5..]: key, id of the job ('' = it has none), version, state, started_at, ended_at (ms), attempts, result JSON or '', error JSON or ''
+
+local ENOUGH_BYTES = 1000000 -- of definitions that are handed out
+local CODES = { succeeded = SUCCEEDED, dead = DEAD, cancelled = CANCELLED, skipped = SKIPPED }
+
+local keys = {
+  run = run,
+  counts = counts,
+  nodes = nodes,
+  states = states,
+  agenda = agenda,
+  failures_of = failures_of,
+}
+local facts = redis.call('HMGET', run, 'state', 'cancelled', 'paused')
+local run_state, is_cancelled, is_paused = facts[1], facts[2], facts[3]
+if not run_state then
+  return redis.error_reply('RUN_NOT_FOUND ' .. 'there is no such run')
+end
+local now = server_now(clock, given_now)
+local has_changed = false
+
+-- News --------------------------------------------------------------------------------------------------------------------
+
+local function keep(hash, rank, value)
+  if value == '' then
+    redis.call('HDEL', hash, rank)
+  else
+    redis.call('HSET', hash, rank, value)
+  end
+end
+
+local function note(at)
+  local rank = redis.call('HGET', ranks, ARGV[at])
+  local state = rank and read_state(keys, rank)
+  local version = tonumber(ARGV[at + 2])
+  if not state or state[RELEASED] == 0 or state[JOB] ~= ARGV[at + 1] or version <= state[VERSION] then
+    return 0
+  end
+  state[VERSION] = version
+  state[STARTED_AT], state[ENDED_AT], state[ATTEMPTS] = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6])
+  move_node(keys, rank, read_node(keys, rank), state, CODES[ARGV[at + 3]] or LIVE)
+  write_state(keys, rank, state)
+  keep(results, rank, ARGV[at + 7])
+  keep(errors, rank, ARGV[at + 8])
+  redis.call('ZREM', outbox, rank) -- it is a job, whoever was about to make it
+  return 1
+end
+
+local fresh = 0
+for at = items, #ARGV, 9 do
+  fresh = fresh + note(at)
+end
+
+-- What follows ------------------------------------------------------------------------------------------------------------
+
+-- Of a node that is no job yet: LIVE = it may run, an end = it never will, BLOCKED = it waits.
+local function fate(rank, node, state)
+  if is_cancelled and node[FLAGS] % 2 ~= ALWAYS then
+    return state[CODE] >= SUCCEEDED and state[CODE] or CANCELLED
+  end
+  if redis.call('SCARD', held_of .. rank) >= node[WANTED] then
+    return LIVE
+  end
+  if node[PARENTS] - redis.call('SCARD', broken_of .. rank) < node[WANTED] then
+    return SKIPPED
+  end
+  return BLOCKED
+end
+
+local function look(rank)
+  local state = read_state(keys, rank)
+  if not state or state[RELEASED] == 1 then
+    return
+  end
+  local node = read_node(keys, rank)
+  local code = fate(rank, node, state)
+  if not move_node(keys, rank, node, state, code) then
+    return
+  end
+  state[ENDED_AT] = code >= SUCCEEDED and now or 0
+  if code == LIVE then
+    state[RELEASED], state[RELEASED_AT] = 1, now
+    redis.call('ZADD', outbox, 0, rank)
+  end
+  write_state(keys, rank, state)
+end
+
+-- What the end of a parent is to those that wait for it: true, false, or nil where it has not ended.
+local function holds(kind, code)
+  if code < SUCCEEDED then
+    return nil
+  end
+  return kind == 'c' or (kind == 's' and code == SUCCEEDED) or (kind == 'f' and (code == DEAD or code == CANCELLED))
+end
+
+local function tell_child(child, parent, verdict)
+  if verdict ~= false then
+    redis.call('SREM', broken_of .. child, parent)
+  end
+  if verdict ~= true then
+    redis.call('SREM', held_of .. child, parent)
+  end
+  if verdict ~= nil then
+    redis.call('SADD', (verdict and held_of or broken_of) .. child, parent)
+  end
+end
+
+-- Tells the next children, at most `most` of them; returns how many.
+local function tell(rank, most)
+  local code, depth = read_state(keys, rank)[CODE], read_node(keys, rank)[DEPTH]
+  local skip, told = tonumber(redis.call('HGET', run, 'told:' .. rank) or 0), 0
+  local seen = 0
+  for _, kind in ipairs({ 's', 'f', 'c' }) do
+    local children = redis.call('HGET', edges, kind .. rank) or ''
+    local count = #children / 4
+    local verdict = holds(kind, code)
+    for i = math.max(1, skip - seen + 1), count do
+      if told == most then
+        redis.call('HSET', run, 'told:' .. rank, skip + told)
+        redis.call('ZADD', agenda, 2 * tonumber(rank) + 1 - depth * DEEPER, 't' .. rank)
+        return told
+      end
+      local child = struct.unpack('>I4', children, 4 * i - 3)
+      tell_child(child, rank, verdict)
+      look_later(keys, child, depth)
+      told = told + 1
+    end
+    seen = seen + count
+  end
+  redis.call('HDEL', run, 'told:' .. rank)
+  return told
+end
+
+-- Puts the next of all nodes on the agenda, at most `most` of them.
+local function sweep(rank, most)
+  local total = tonumber(redis.call('HGET', run, 'total'))
+  local last = math.min(total, rank + most)
+  for next_rank = rank, last - 1 do
+    look_later(keys, next_rank, read_node(keys, next_rank)[DEPTH])
+  end
+  if last < total then
+    sweep_later(keys, last)
+  end
+  return last - rank
+end
+
+-- Whether somebody was asked to deal with the end of this node.
+local function is_covered(rank)
+  for _, kind in ipairs({ 'f', 'c' }) do
+    local children = redis.call('HGET', edges, kind .. rank) or ''
+    for i = 1, #children, 4 do
+      if read_state(keys, struct.unpack('>I4', children, i))[RELEASED] == 1 then
+        return true
+      end
+    end
+  end
+  return false
+end
+
+local function close(scope, outcome)
+  if scope ~= '' then
+    local rank = redis.call('HGET', ranks, scope)
+    local state = read_state(keys, rank)
+    if move_node(keys, rank, read_node(keys, rank), state, outcome) then
+      state[ENDED_AT] = outcome >= SUCCEEDED and now or 0
+      write_state(keys, rank, state)
+    end
+    return
+  end
+  local word = outcome == DEAD and 'failed' or WORDS[outcome]
+  if outcome == LIVE then
+    word = 'running'
+  end
+  if word ~= run_state then
+    redis.call('HSET', run, 'state', word, 'finished_at', outcome == LIVE and '' or now)
+    if outcome == LIVE then
+      redis.call('HINCRBY', run, 'lives', 1)
+    end
+    run_state, has_changed = word, true
+  end
+end
+
+local function depth_of(scope)
+  return scope == '' and 0 or read_node(keys, redis.call('HGET', ranks, scope))[DEPTH] + 1
+end
+
+-- How a group, or the run, stands; failures that are covered by nobody are looked for in pages.
+local function judge(scope, most)
+  if tonumber(redis.call('HGET', run, 'left:' .. scope) or 0) > 0 then
+    close(scope, LIVE)
+    return 1
+  end
+  if is_cancelled and scope == '' then
+    close(scope, CANCELLED)
+    return 1
+  end
+  local cursor, outcome = string.match(redis.call('HGET', run, 'judged:' .. scope) or '', '^(%d+) (%d+)$')
+  cursor, outcome = tonumber(cursor or 0), tonumber(outcome or SUCCEEDED)
+  local page = redis.call('ZRANGE', failures_of .. scope, cursor, cursor + most - 1)
+  for _, rank in ipairs(page) do
+    if not is_covered(rank) then
+      outcome = read_state(keys, rank)[CODE] == DEAD and DEAD or CANCELLED
+      if outcome == DEAD then
+        break
+      end
+    end
+  end
+  if outcome ~= DEAD and #page == most then
+    judge_later(keys, scope, depth_of(scope))
+    redis.call('HSET', run, 'judged:' .. scope, (cursor + most) .. ' ' .. outcome)
+  else
+    redis.call('HDEL', run, 'judged:' .. scope)
+    close(scope, outcome)
+  end
+  return #page + 1
+end
+
+local left = run_state == 'preparing' and 0 or limit
+while left > 0 do
+  local member = redis.call('ZPOPMIN', agenda)[1]
+  if not member then
+    break
+  end
+  local kind, rest = string.sub(member, 1, 1), string.sub(member, 2)
+  if kind == 'l' then
+    look(rest)
+    left = left - 1
+  elseif kind == 't' then
+    left = left - 1 - tell(rest, left)
+  elseif kind == 's' then
+    left = left - 1 - sweep(tonumber(rest), left)
+  else
+    left = left - judge(rest, left)
+  end
+end
+
+-- What is handed out ------------------------------------------------------------------------------------------------------
+
+local now_text = string.format('%.0f', now)
+local claimed = redis.call('ZCOUNT', outbox, '(' .. now_text, '+inf')
+local reply = { now, run_state, redis.call('ZCARD', agenda), claimed, fresh, has_changed and '1' or '' }
+if take > 0 and not is_paused and run_state ~= 'preparing' then
+  local bytes = 0
+  for _, rank in ipairs(redis.call('ZRANGEBYSCORE', outbox, '-inf', now_text, 'LIMIT', 0, take)) do
+    local node = redis.call('HGET', nodes, rank)
+    redis.call('ZADD', outbox, now + claim_ms, rank)
+    reply[#reply + 1] = rank
+    reply[#reply + 1] = redis.call('HGET', states, rank)
+    reply[#reply + 1] = node
+    bytes = bytes + #node
+    if bytes > ENOUGH_BYTES then
+      break
+    end
+  end
+end
+return reply

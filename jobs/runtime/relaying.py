@@ -1,0 +1,172 @@
+"""Carries what has happened to where it matters: ends of jobs to their runs, released nodes into jobs.
+
+Each step changes nothing the second time, and what made it necessary is crossed out only when what followed is done:
+whoever dies on the way leaves it to the next. Steps of one round of news, each of which may be the last:
+
+1. the run hears of the news, and hands out the nodes that are released by them;
+2. it is fixed under which ids their jobs are made;
+3. the jobs are made;
+4. the run hears that they are there;
+5. the news are crossed out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from jobs.core.job import Route
+from jobs.core.workflow import OVER, PREPARING, Definition, Ended, references
+from jobs.core.workflow.definition import RUN, Kind
+from jobs.engine import Engine
+from jobs.engine.batches import batches
+from jobs.engine.outbox import News
+from jobs.engine.workflows import CREATE_MS, Birth, Handed, StepReply, in_order
+from jobs.exceptions import OutcomeUnknown, RunNotFound, SchedulerError, StoreUnavailable
+from jobs.runtime import node_jobs
+from jobs.store import codec
+
+log = logging.getLogger("jobs.runtime")
+
+NEWS = 250
+"""News that a run hears at once."""
+
+
+Opener = Callable[["Relay", str, Handed], object]
+"""Does with a released node what its kind asks for: (relay, run id, node). Must bear to be called again."""
+
+OPENERS: dict[Kind, Opener] = {}
+"""For the kinds of nodes that are no jobs."""
+
+
+class Relay:
+    """``tell`` after jobs have ended, ``advance`` after something else has happened to a run.
+
+    ``at_step`` is called before each step with its number; tests die there.
+    """
+
+    def __init__(self, engine: Engine, at_step: Callable[[int], object] = lambda step: None) -> None:
+        self._engine = engine
+        self._at_step = at_step
+
+    def start(self, run_id: str, definition: Definition, facts: dict[str, Any]) -> None:
+        """Begins a run, unless there is one with this id; one that was not written down to its end is gone on with."""
+        workflows = self._engine.workflows
+        if workflows.create(run_id, definition.name, facts) in ("created", PREPARING):
+            workflows.add(run_id, in_order(definition.nodes))
+            workflows.open(run_id)
+            self.pursue(run_id)
+
+    def pursue(self, run_id: str) -> None:
+        """After something has changed in a run: does what follows. RunNotFound."""
+        seen = self._engine.workflows.touch(run_id)
+        if self.advance(run_id):
+            self._engine.workflows.rest(self._engine.workflows.facts(run_id), seen=seen)
+
+    def tell(self, route: Route, job_ids: Iterable[str]) -> int:
+        """Tells the runs of these jobs how they stand, as far as that is news; how many were told for good."""
+        told = 0
+        by_run: defaultdict[str, list[News]] = defaultdict(list)
+        for one in self._engine.outbox.read(route, job_ids):
+            by_run[one.run].append(one)
+        for run_id, news in by_run.items():
+            for batch in batches(news, lambda one: one.size, limit=NEWS):
+                if self._carry(run_id, batch):
+                    self._at_step(5)
+                    self._engine.outbox.told(route, batch)
+                    told += len(batch)
+        return told
+
+    def advance(self, run_id: str) -> bool:
+        """Goes on with a run until nothing is left to do; False where somebody else is still at it, or died over it.
+
+        RunNotFound.
+        """
+        return self._carry(run_id, [], is_repeated=True)
+
+    def _carry(self, run_id: str, news: Sequence[News], *, is_repeated: bool = False) -> bool:
+        """Whether what made it necessary may be crossed out."""
+        self._at_step(1)
+        try:
+            reply = self._engine.workflows.step(run_id, news)
+        except RunNotFound:
+            if not news:
+                raise
+            return True  # it was forgotten: nobody waits for this
+        # News that the run knew were told before, by somebody who may have died over what followed.
+        is_repeated = is_repeated or reply.fresh < len(news)
+        has_changed, is_done = reply.has_changed, True
+        while reply.handed or reply.agenda:
+            is_done = self._make_jobs(run_id, reply) and is_done
+            reply = self._engine.workflows.step(run_id)
+            has_changed = has_changed or reply.has_changed
+        if has_changed or (is_repeated and reply.state in OVER):
+            self._engine.workflows.rest(self._engine.workflows.facts(run_id))
+        return is_done and not (is_repeated and reply.claimed)
+
+    # --- released nodes into jobs -------------------------------------------------------------------------------------
+
+    def _make_jobs(self, run_id: str, reply: StepReply) -> bool:
+        """Whether all that were handed out are settled."""
+        if not reply.handed:
+            return True
+        births, outcomes = self._births(run_id, [one for one in reply.handed if one.node.kind is Kind.JOB])
+        outcomes += [self._open(run_id, one) for one in reply.handed if one.node.kind is not Kind.JOB]
+        if births:
+            self._at_step(2)
+            ids = self._engine.workflows.name(run_id, [(birth.rank, birth.id) for birth in births])
+            births = [birth._replace(id=job_id) for birth, job_id in zip(births, ids, strict=True)]
+            self._at_step(3)
+            answers = self._engine.workflows.enqueue(births, not_after=reply.now + CREATE_MS)
+            outcomes += [(birth.rank, "made", b"") for birth in births if answers[birth.id] != "late"]
+        self._at_step(4)
+        self._engine.workflows.settle(run_id, outcomes)
+        return len(outcomes) == len(reply.handed)
+
+    def _open(self, run_id: str, one: Handed) -> tuple[int, str, bytes]:
+        """A node that is no job: its kind says what to do."""
+        try:
+            OPENERS[one.node.kind](self, run_id, one)
+        except (OutcomeUnknown, StoreUnavailable):
+            raise
+        except (SchedulerError, ValueError, KeyError) as error:
+            log.warning("run %s: node %s cannot be opened: %s", run_id, one.node.key, error)
+            return one.rank, "dead", _described(error)
+        return one.rank, "made", b""
+
+    def _births(self, run_id: str, handed: Sequence[Handed]) -> tuple[list[Birth], list[tuple[int, str, bytes]]]:
+        """The jobs to be made, and the nodes that can be none."""
+        run_payload, parents = self._values(run_id, handed)
+        births, refused = [], []
+        for one in handed:
+            try:
+                spec = node_jobs.spec_of(self._engine, run_id, one.node)
+                payload = node_jobs.payload_of(self._engine, one.node, run_payload, parents)
+            except (OutcomeUnknown, StoreUnavailable):
+                raise
+            except (SchedulerError, ValueError) as error:
+                log.warning("run %s: node %s can be no job: %s", run_id, one.node.key, error)
+                refused.append((one.rank, "dead", _described(error)))
+                continue
+            job_id = one.job or self._new_id(run_id, one, spec.pool)
+            births.append(Birth(one.rank, job_id, run_id, one.node.key, spec, payload))
+        return births, refused
+
+    def _new_id(self, run_id: str, one: Handed, pool: str) -> str:
+        name = f"node\0{run_id}\0{one.node.key}"
+        return codec.derived_id(one.released_at, name, self._engine.topology.route_for(pool, name))
+
+    def _values(self, run_id: str, handed: Sequence[Handed]) -> tuple[Any, dict[str, Ended]]:
+        """What payloads take from the run and from parents; nothing is read where none takes anything."""
+        sources = {reference.source for one in handed for reference in references(one.node.payload)}
+        run_payload = self._engine.workflows.facts(run_id).payload if RUN in sources else None
+        parents = self._engine.workflows.parents(run_id, sources - {RUN}) if sources - {RUN} else {}
+        return run_payload, parents
+
+
+def _described(error: Exception) -> bytes:
+    return msgspec.json.encode({"type": type(error).__name__, "message": str(error), "traceback": ""})

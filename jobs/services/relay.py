@@ -1,0 +1,67 @@
+"""Finishes what others have begun with runs of workflows and left: workers that died, commands that were stopped."""
+
+from __future__ import annotations
+
+import random
+
+from jobs.core.workflow import PREPARING
+from jobs.engine import Engine
+from jobs.exceptions import RunNotFound
+from jobs.runtime.relaying import Relay
+
+EVERY_SECONDS = 4.0
+"""Whoever ends a node tells its run at once; this finds what was left."""
+
+NONE_SECONDS = 5.0
+"""Where there are no runs."""
+
+ABANDONED_MS = 60_000
+"""A run that is still being written down after as long never will be: whoever wrote it was told nothing or an error."""
+
+
+class RelayService:
+    """Sleeps until there may be something left."""
+
+    name = "relay"
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._relay = Relay(engine)
+        self._has_runs = False
+
+    @property
+    def every(self) -> float:
+        return (EVERY_SECONDS if self._has_runs else NONE_SECONDS) * random.uniform(0.8, 1.0)
+
+    def tick(self) -> dict[str, int]:
+        self._has_runs = self._engine.workflows.has_runs()
+        if not self._has_runs:
+            return {"told": 0, "advanced": 0}
+        return {"told": self._tell(), "advanced": self._advance()}
+
+    def _tell(self) -> int:
+        outbox = self._engine.outbox
+        routes = outbox.routes_with_news(self._engine.topology.partitions())
+        return sum(self._relay.tell(route, job_ids) for route in routes for job_ids in outbox.waiting(route))
+
+    def _advance(self) -> int:
+        due = self._engine.workflows.due()
+        for run_id, until in due:
+            self._look_at(run_id, until)
+        return len(due)
+
+    def _look_at(self, run_id: str, until: int) -> None:
+        facts = self._engine.workflows.find(run_id)
+        if facts is None or (facts.state == PREPARING and self._is_abandoned(facts.created_at_ms)):
+            self._engine.workflows.remove(run_id)
+            return
+        if facts.state == PREPARING:
+            return
+        try:
+            if self._relay.advance(run_id):
+                self._engine.workflows.rest(self._engine.workflows.facts(run_id), seen=until)
+        except RunNotFound:
+            self._engine.workflows.remove(run_id)
+
+    def _is_abandoned(self, created_at_ms: int) -> bool:
+        return self._engine.workflows.server_now_ms() - created_at_ms > ABANDONED_MS
