@@ -19,7 +19,7 @@ from dashboard.actions.jobs import ACTIONS, JobAction
 from dashboard.filters import Filters
 from dashboard.formats import count, plural, read_moment
 from dashboard.links import own_address
-from dashboard.permissions import VIEW, may, requires
+from dashboard.permissions import VIEW, may, refuse_closed, requires
 from dashboard.shell import shell
 from jobs import api
 from jobs.api import JobFilter
@@ -65,6 +65,7 @@ def _act(request: HttpRequest, action: JobAction) -> HttpResponse:
     expected = _number(request.POST.get("expected", ""))
     if expected > TYPED_ABOVE and _number(request.POST.get("typed", "").replace(",", "")) != expected:
         return _answer(request, ok=False, text=f"Nothing was done: type {expected} to confirm.", status=400)
+    refuse_closed(request.user, frozenset({filters.pool}) if filters.pool else None)
     part = _slice(action, filters.selection(until, until), filters.cursor)
     done = _number(request.POST.get("so_far", "")) + part.done
     _log(request, action, part.done, filter=filters.words, until=until.isoformat())
@@ -123,6 +124,7 @@ def confirm(request: HttpRequest, verb: str) -> HttpResponseBase:
     filters = Filters.read(request.GET)
     if not filters.states:
         raise Http404
+    refuse_closed(request.user, frozenset({filters.pool}) if filters.pool else None)
     until = overall.now
     try:
         number = api.count_matching(filters.selection(until, until))

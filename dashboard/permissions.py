@@ -12,6 +12,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
+from jobs import api
+
 VIEW = "jobs.view_dashboard"
 OPERATE = "jobs.operate"  # cancel, retry, resubmit, run now
 ADMINISTER = "jobs.administer"  # discard
@@ -23,6 +25,27 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 def may(user: Any, *permissions: str) -> bool:
     """True when an active user holds all the permissions."""
     return bool(user.is_authenticated and user.is_active and user.has_perms(permissions))
+
+
+def closed_pools(user: Any) -> frozenset[str]:
+    """The pools in which this user may not act, whatever the permissions; asked for once a request."""
+    if not hasattr(user, "_closed_pools"):
+        user._closed_pools = api.pools.closed_to(user) if user.is_authenticated else frozenset()
+    return frozenset(user._closed_pools)
+
+
+def may_reach(user: Any, pools: frozenset[str] | None) -> bool:
+    """Whether the user may act in all of these pools; None: in every pool there is."""
+    closed = closed_pools(user)
+    return not (closed if pools is None else closed & pools)
+
+
+def refuse_closed(user: Any, pools: frozenset[str] | None) -> None:
+    """PermissionDenied that names the pools among these in which the user may not act."""
+    if not may_reach(user, pools):
+        closed = closed_pools(user)
+        names = ", ".join(sorted(closed if pools is None else closed & pools))
+        raise PermissionDenied(f"jobs.operate in {names}")
 
 
 def requires(*permissions: str, machine: bool = False) -> Callable[[View[P]], View[P]]:

@@ -272,6 +272,12 @@ def schedule(name: str) -> Any:
     return api.schedules.get(name)
 
 
+def pools_of_schedules(names: Sequence[str]) -> frozenset[str]:
+    """The pools that their jobs go to."""
+    with _asking():
+        return api.schedules.pools_of(names)
+
+
 def schedule_status(names: Sequence[str], firings: int) -> dict[str, ScheduleStatus]:
     """How these schedules stand, with so many of their last firings each."""
     with _asking():

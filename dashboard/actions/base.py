@@ -116,9 +116,11 @@ class Action:
         """GET asks, POST does."""
         return reverse("dashboard:action", args=[self.noun, self.verb])
 
-    def pools_of(self, ids: tuple[str, ...]) -> frozenset[str]:
-        """The pools that it touches when it is done to these: who may act in only some pools is judged by it."""
-        return frozenset(ids) if self.noun == "pool" else frozenset()
+    def pools_of(self, ids: tuple[str, ...]) -> frozenset[str] | None:
+        """The pools that it touches when it is done to these, None for every pool: who may act in only some pools is
+        judged by it.
+        """
+        return frozenset(ids) if self.noun == "pool" else None
 
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         """What is asked before it is done to these; ``given`` is what else came with the request."""

@@ -16,7 +16,7 @@ from dashboard import reads
 from dashboard.actions.base import Action, Order, Question, Refused, Told
 from dashboard.formats import count, plural
 from dashboard.links import job_url
-from dashboard.permissions import ADMINISTER, may
+from dashboard.permissions import ADMINISTER, may, may_reach
 from jobs import api
 from jobs.core.job import Job
 from jobs.core.states import TERMINAL, JobState
@@ -168,7 +168,8 @@ def possible(job: Job, user: Any) -> tuple[JobAction, ...]:
     """What this user may do to this job now, in the order of the buttons."""
     if job.cancel_requested:
         return ()
-    return tuple(action for action in ACTIONS if job.state in action.states and may(user, action.permission))
+    allowed = [action for action in ACTIONS if job.state in action.states and may(user, action.permission)]
+    return tuple(allowed) if allowed and may_reach(user, frozenset({job.pool})) else ()
 
 
 def bulk_actions(user: Any, states: Sequence[str]) -> tuple[JobAction, ...]:

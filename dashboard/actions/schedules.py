@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import DatabaseError
 
+from dashboard import reads
 from dashboard.actions.base import Action, ActionForm, Order, Refused, Told
 from jobs import api
 
@@ -39,8 +41,14 @@ def _with_database(verb: Any, name: str, **options: Any) -> Any:
         ) from error
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScheduleAction(Action):
+    def pools_of(self, ids: tuple[str, ...]) -> frozenset[str]:
+        return reads.pools_of_schedules(ids)
+
+
 ACTIONS: tuple[Action, ...] = (
-    Action(
+    ScheduleAction(
         noun="schedule",
         verb="run",
         label="Run now",
@@ -49,7 +57,7 @@ ACTIONS: tuple[Action, ...] = (
         panel="schedules",
         key="r",
     ),
-    Action(
+    ScheduleAction(
         noun="schedule",
         verb="pause",
         label="Pause",
@@ -60,7 +68,7 @@ ACTIONS: tuple[Action, ...] = (
         form=ScheduleForm,
         key="p",
     ),
-    Action(
+    ScheduleAction(
         noun="schedule",
         verb="resume",
         label="Resume",

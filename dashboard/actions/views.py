@@ -17,7 +17,7 @@ from dashboard.actions import BY_SLUG
 from dashboard.actions.base import Action, ActionForm, Order, Refused, Told
 from dashboard.links import own_address
 from dashboard.panels import BY_SLUG as PANELS
-from dashboard.permissions import VIEW, may, requires
+from dashboard.permissions import VIEW, closed_pools, may, refuse_closed, requires
 from dashboard.shell import shell
 from jobs import api
 from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
@@ -44,6 +44,10 @@ def action(request: HttpRequest, noun: str, verb: str) -> HttpResponseBase:
         raise PermissionDenied(found.permission)
     given = request.POST if request.method == "POST" else request.GET
     ids = tuple(dict.fromkeys(id[:ID_MAX] for id in given.getlist("id")))[:AT_ONCE]
+    try:
+        refuse_closed(request.user, found.pools_of(ids) if closed_pools(request.user) else frozenset())
+    except reads.UNREACHABLE:
+        return _answer(request, found, Told(f"{reads.TROUBLE} Nothing was done.", ok=False, status=503))
     if request.method == "GET" or "ask" in given:
         return _ask(request, found, given, ids, found.form(ids=ids))
     return _do(request, found, ids)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from dashboard import reads
 from dashboard.actions.base import Action, Order, Told
 from jobs import api
 
@@ -16,8 +19,17 @@ def _stop(order: Order) -> Told:
     return Told(f"{order.id} stops: what has not ended within its grace goes back.")
 
 
+@dataclass(frozen=True, kw_only=True)
+class WorkerAction(Action):
+    def pools_of(self, ids: tuple[str, ...]) -> frozenset[str]:
+        """Those that the workers serve; of a host, those of its workers."""
+        return frozenset(
+            pool for worker in reads.workers() if worker.id in ids or worker.host in ids for pool in worker.pools
+        )
+
+
 ACTIONS: tuple[Action, ...] = (
-    Action(
+    WorkerAction(
         noun="worker",
         verb="drain",
         label="Drain",
@@ -26,7 +38,7 @@ ACTIONS: tuple[Action, ...] = (
         panel="workers",
         final=True,
     ),
-    Action(
+    WorkerAction(
         noun="worker",
         verb="stop",
         label="Stop",

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import msgspec
 from django import template
+from django.http import HttpRequest
 from django.template import Context
 from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
@@ -17,7 +18,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from dashboard import findings, formats, links, timeline
 from dashboard.actions import BY_SLUG
-from dashboard.permissions import may
+from dashboard.actions.base import Action
+from dashboard.permissions import closed_pools, may, may_reach
 from jobs.core.job import Job, iso
 from jobs.core.schedule.strip import Strip
 from jobs.core.states import JobState
@@ -111,7 +113,7 @@ def act(context: Context, slug: str, id: str = "", words: str = "", *, loud: boo
     ``words``: instead of the label and, for screen readers, the thing; ``loud``: with a border.
     """
     action, request = BY_SLUG[slug], context["request"]
-    if not may(request.user, action.permission):
+    if not may(request.user, action.permission) or not _reaches(request, action, id):
         return SafeString("")
     query = {"id": id, "next": context.get("here") or request.get_full_path()}
     return format_html(
@@ -122,6 +124,16 @@ def act(context: Context, slug: str, id: str = "", words: str = "", *, loud: boo
         format_html(' data-press="{}"', action.key) if action.key else "",
         words or format_html('{}<span class="unseen"> {}</span>', action.label, id),
     )
+
+
+def _reaches(request: HttpRequest, action: Action, id: str) -> bool:
+    """Asks for the pools of a thing only where there are some in which this user may not act, and once a request."""
+    if not closed_pools(request.user):
+        return True
+    known = request.__dict__.setdefault("reached", {})
+    if (action.noun, id) not in known:
+        known[action.noun, id] = may_reach(request.user, action.pools_of((id,) if id else ()))
+    return bool(known[action.noun, id])
 
 
 @register.simple_tag

@@ -24,8 +24,10 @@ class PoolAdmin(PausingAdmin, MirroredAdmin):
     list_display = ("name", "state", "slots_in_force", "autoscale", "ready", "scheduled", "running", "dead", "workers")
     list_filter = ("autoscale",)
     search_fields = ("name", "description")
+    filter_horizontal = ("operators",)
     fieldsets = (
         (None, {"fields": ("name", "description", "slots", "max_running", "max_pending")}),
+        ("Who may act in it", {"fields": ("operators",)}),
         (
             "Autoscaling",
             {

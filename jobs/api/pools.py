@@ -106,6 +106,19 @@ def scalings(name: str) -> Sequence[Scaling]:
     return get_engine().scalings.history(name)
 
 
+def closed_to(user: Any) -> frozenset[str]:
+    """The pools in which this user (of Django) may not act: they are kept for groups, and none of these is theirs.
+
+    Raises DatabaseError where that cannot be read.
+    """
+    from jobs.models import Pool as Row  # the models can only be imported once Django's apps are ready
+
+    if user.is_superuser:
+        return frozenset()
+    kept = Row.objects.filter(operators__isnull=False).exclude(operators__in=user.groups.all())
+    return frozenset(kept.values_list("name", flat=True))
+
+
 def pause(
     name: str,
     *,
@@ -156,6 +169,7 @@ def _difference(one: PoolSettings, other: PoolSettings) -> dict[str, Any]:
 
 alist = twin(list)
 aget = twin(get)
+aclosed_to = twin(closed_to, uses_database=True)
 asettings = twin(settings)
 ascale = twin(scale, uses_database=True)
 ascalings = twin(scalings)

@@ -193,6 +193,12 @@ def shown_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {**fields, "payload": shown_value(str(fields.get("job_type")), fields["payload"])}
 
 
+def pools_of(names: Iterable[str]) -> frozenset[str]:
+    """The pools that jobs of these schedules go to. A name that is none is left out."""
+    rows = Schedule.objects.filter(name__in=tuple(names))
+    return frozenset(pool_of(get_engine(), row.definition()) for row in rows)
+
+
 # --- acting ----------------------------------------------------------------------------------------------------------
 
 

@@ -55,14 +55,19 @@ class Holders:
         return self._store.run(script, HolderKeys(self._store.namespace, self._kind, name), name=name, **arguments)
 
 
-def forget_id(store: Store, route: Route, job_id: str) -> None:
-    """Drops the directory entry of a caller's id whose job was removed.
+def void_id(store: Store, route: Route, job_id: str, given_now: Any) -> bool:
+    """Makes sure that an id never becomes a job under the claims that there are; False where it is one already."""
+    answer = store.run("job_void", partition_keys(store.namespace, route), given_now=given_now, id=job_id)
+    return bool(answer == b"voided")
 
-    A new job of the same id may have been created in between, under an equal entry: then it gets the entry back.
+
+def forget_id(store: Store, route: Route, job_id: str, given_now: Any) -> None:
+    """Drops the directory entry of a caller's id whose job was removed or never came to be.
+
+    Another producer may have claimed the id under an equal entry and be about to create its job: the id is voided
+    before the entry goes, so that it claims again instead of making a job that nobody finds.
     """
     directory = Holders(store, "ids")
     holder = directory.holder(job_id)
-    if codec.claimed_route(holder) == route and directory.drop(job_id, holder):
-        keys = partition_keys(store.namespace, route)
-        if store.read(lambda client: client.hstrlen(keys.bodies, job_id)):
-            directory.take(job_id, holder)
+    if codec.claimed_route(holder) == route and void_id(store, route, job_id, given_now):
+        directory.drop(job_id, holder)

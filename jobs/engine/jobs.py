@@ -18,7 +18,7 @@ from jobs.core.job import EARLIEST_MS, LATEST_MS, Enqueued, Job, JobSpec, Route,
 from jobs.core.states import JobState
 from jobs.engine.batches import READ_BATCH, batches
 from jobs.engine.caps import Pending
-from jobs.engine.holders import Holders, forget_id
+from jobs.engine.holders import Holders, forget_id, void_id
 from jobs.engine.listing import JobFilter, Page, list_jobs
 from jobs.engine.news import News
 from jobs.engine.redaction import Visible
@@ -147,7 +147,7 @@ class Jobs:
             if claimed == route and _void_in(holder) >= _void_in(claim):
                 return route
             is_elsewhere = claimed is not None and claimed != route and self._topology.exists(claimed)
-            if claimed is not None and is_elsewhere and self._void(claimed, job_id) == "exists":
+            if claimed is not None and is_elsewhere and not self._void(claimed, job_id):
                 raise _id_taken(job_id)
             if self._directory.take(job_id, claim, expected=holder) == claim:
                 return route
@@ -159,7 +159,7 @@ class Jobs:
             now, due, refused = self._create(spec, route, [job_id], [body], check_ids="1", void_seen=void_seen)
         except PoolFull:
             if spec.id is not None:
-                forget_id(self._store, route, job_id)
+                self._forget_id(route, job_id)
             raise
         if refused:
             why, _, void = refused[1].decode().partition(":")
@@ -187,8 +187,8 @@ class Jobs:
             existing = self._claim_unique(name, job_id, unique.on_duplicate, replaced)
             if existing is not None:
                 self._count_duplicate(existing)
-                if spec.id is not None and self.find(job_id) is None:
-                    forget_id(self._store, route, job_id)
+                if spec.id is not None:
+                    self._forget_id(route, job_id)
                 if unique.on_duplicate == "raise":
                     raise DuplicateJob(
                         f"Job {existing.id} already holds the unique key {unique.key!r}.", job_id=existing.id
@@ -199,12 +199,14 @@ class Jobs:
             except _IdVoided as void:
                 void_seen = void.seen if spec.id is not None else ""  # else the next round has another id
             except PoolFull:
-                self._unique.drop(name, job_id)
+                if self._void(route, job_id):
+                    self._unique.drop(name, job_id)
                 raise
             except DuplicateJob:
-                self._unique.drop(name, job_id)
+                # The claim stays: it is that job's own, or whoever wants the key takes it over.
                 if spec.id is not None:
                     raise
+                return _as_existing(self.get(job_id))  # made before, by the same request
             except StoreUnavailable as error:
                 if not replaced:
                     raise
@@ -233,13 +235,13 @@ class Jobs:
             if holder == job_id:
                 return None
             held_by = self.settled(holder)
-            is_live = held_by is not None and self.holds_unique_key(held_by)
+            is_live = held_by is not None and self.holds_unique_key(held_by, name)
             if held_by is not None and is_live:
                 if on_duplicate != "replace" or not self._cancel_waiting(holder):
                     return held_by
                 if replaced is not None and not held_by.is_terminal:
                     replaced.append(holder)
-            if held_by is not None or self.void(holder) == "voided":
+            if held_by is not None or self.void(holder):
                 holder = self._unique.take(name, job_id, expected=holder)
         raise OutcomeUnknown("The unique key is fought over; nothing was created.", fix="Try again.")
 
@@ -251,8 +253,10 @@ class Jobs:
             job = self.find(job_id)
         return job
 
-    def holds_unique_key(self, job: Job) -> bool:
-        """Whether the job still keeps others of its type and key away."""
+    def holds_unique_key(self, job: Job, name: str) -> bool:
+        """Whether the job still keeps others away from the key that is claimed under this name."""
+        if job.unique_key is None or _unique_name(job.type, job.unique_key) != name:
+            return False
         until = self.unique_until(job.id)
         if until == "started":
             return not job.is_terminal and job.started_at is None and not job.attempts
@@ -464,7 +468,7 @@ class Jobs:
         outcome = self._decide_many("job_discard", ids)
         for job_id, route in callers.items():
             if outcome[job_id] is None and route is not None:
-                forget_id(self._store, route, job_id)
+                self._forget_id(route, job_id)
         return outcome
 
     def _decide(self, script: str, job_id: str, **arguments: Any) -> None:
@@ -505,14 +509,16 @@ class Jobs:
         routed.sort(key=lambda pair: pair[0])
         return [(route, [job_id for _, job_id in pairs]) for route, pairs in groupby(routed, key=lambda pair: pair[0])]
 
-    def _void(self, route: Route, job_id: str) -> str:
-        answer: bytes = self._store.run("job_void", self._keys(route), given_now=self._now(), id=job_id)
-        return answer.decode()
-
-    def void(self, job_id: str) -> str:
-        """Makes sure that this id never becomes a job: "voided", or "exists" where it is one already."""
+    def void(self, job_id: str) -> bool:
+        """Makes sure that this id never becomes a job; False where it is one already."""
         route = self._route_of(job_id)
-        return "voided" if route is None else self._void(route, job_id)
+        return route is None or self._void(route, job_id)
+
+    def _void(self, route: Route, job_id: str) -> bool:
+        return void_id(self._store, route, job_id, self._now())
+
+    def _forget_id(self, route: Route, job_id: str) -> None:
+        forget_id(self._store, route, job_id, self._now())
 
     def _keys(self, route: Route) -> PartitionKeys:
         return partition_keys(self._store.namespace, route)

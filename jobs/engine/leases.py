@@ -325,7 +325,7 @@ class Leases:
                     break
         for job_id in forgotten:
             if codec.route_in(job_id) is None:
-                forget_id(self._store, route, job_id)
+                forget_id(self._store, route, job_id, self._now())
         return len(forgotten)
 
     def tidy(self, route: Route, gone_workers: Collection[str] = ()) -> int:

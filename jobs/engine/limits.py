@@ -85,10 +85,10 @@ def limits_of(type_name: str) -> TypeLimits | None:
 
 def keys_of(job: LeasedJob, limits: TypeLimits) -> tuple[str, str]:
     """The concurrency key and the rate key of a job, as far as they count; '' is the key of those that have none."""
-    extras = job.extras
+    extras, (_, concurrency, rate) = job.extras, limits
     return (
-        (limits.concurrency is not None and extras.get("concurrency_key")) or "",
-        (limits.rate is not None and extras.get("rate_key")) or "",
+        ("" if concurrency is None else extras.get("concurrency_key") or ""),
+        ("" if rate is None else extras.get("rate_key") or ""),
     )
 
 
@@ -137,9 +137,11 @@ class Limits:
             if waiting or limits.type in self._waited_for:
                 self._follow(limits, [now, next_turn, waiting, *rest[: 2 * count]])
             over = ()
-            answers = dict(
-                zip((job.id for _, of_keys in groups for job in of_keys), rest[2 * count].decode(), strict=True)
-            )
+            letters = rest[2 * count].decode()
+            if letters.count("g") == len(batch):
+                leave.go.extend(batch)
+                continue
+            answers = dict(zip((job.id for _, of_keys in groups for job in of_keys), letters, strict=True))
             for job in batch:
                 letter = answers[job.id]
                 if letter == "g":
@@ -428,9 +430,9 @@ _Groups = Sequence[tuple[tuple[str, str], list[LeasedJob]]]
 
 def _groups(jobs: Sequence[LeasedJob], limits: TypeLimits) -> _Groups:
     """The jobs by their two keys: the fewest groups, for when all of them may be let through."""
-    groups: dict[tuple[str, str], list[LeasedJob]] = {}
+    groups: defaultdict[tuple[str, str], list[LeasedJob]] = defaultdict(list)
     for job in jobs:
-        groups.setdefault(keys_of(job, limits), []).append(job)
+        groups[keys_of(job, limits)].append(job)
     return list(groups.items())
 
 
@@ -442,9 +444,10 @@ def _runs(jobs: Sequence[LeasedJob], limits: TypeLimits) -> _Groups:
 def _items(groups: _Groups, token: str) -> list[Any]:
     """As ``limit_take.lua`` takes them."""
     items: list[Any] = []
-    for keys, jobs in groups:
-        items += (*keys, len(jobs))
-        items += [f"{job.id}\n{token}" for job in jobs]
+    suffix = f"\n{token}"
+    for (key, rate_key), jobs in groups:
+        items += (key, rate_key, len(jobs))
+        items += [job.id + suffix for job in jobs]
     return items
 
 

@@ -46,10 +46,10 @@ class Upkeep:
         for claims in batches(self._unique.sweep(bucket), limit=READ_BATCH):
             jobs = self._jobs.get_many(job_id for _, job_id in claims)
             for (name, job_id), job in zip(claims, jobs, strict=True):
-                if not self._jobs.holds_unique_key(job) if job else self._is_abandoned(job_id):
+                if not self._jobs.holds_unique_key(job, name) if job else self._is_abandoned(job_id):
                     dropped += self._unique.drop(name, job_id)
         return dropped
 
     def _is_abandoned(self, job_id: str) -> bool:
         """Gone, and made sure that no producer that is still on its way brings it into being under this claim."""
-        return self._jobs.settled(job_id) is None and self._jobs.void(job_id) == "voided"
+        return self._jobs.settled(job_id) is None and self._jobs.void(job_id)

@@ -7,6 +7,7 @@
 -- #include call_next
 -- #include next_turn
 -- #include give_places
+-- #include take_starts
 local clock = KEYS[1] -- string: high-water mark of server time
 local holders = KEYS[2] -- hash: "<job id>\n<token>" -> "<route>\n<key>": who has a place; no token: was called, and may take it
 local counts = KEYS[3] -- hash: key -> places taken
@@ -29,6 +30,11 @@ local items = 9 -- ARGV[9..]: "<id>\n<token>" of each of those; then for each pa
 local CALLS = 500 -- most jobs called at once
 
 local now = server_now(clock, given_now)
+local waiting = redis.call('HLEN', waiters)
+local has_leave = again == '1' or redis.call('ZCARD', called) > 0 -- somebody may have it before it asks
+if starts and not concurrency and not has_leave and waiting == 0 and over == 0 then
+  return { now, '', 0, 0, take_starts(windows, now, starts, period, most, items) }
+end
 local keys = { holders = holders, counts = counts, called = called, windows = windows, waiters = waiters, due = due, line_of = line_of }
 local state = limit_state(keys, now, concurrency, starts, period)
 
@@ -48,13 +54,12 @@ end
 state.preload(places, rates)
 
 local calls = {}
-local waiting = redis.call('HLEN', waiters)
 for _, key in ipairs(give_places(ended, state)) do
   if waiting > 0 then
     call_next('c', key, CALLS - #calls / 2, state, calls)
   end
 end
-local is_simple = again == '' and redis.call('ZCARD', called) == 0 -- nobody has leave before it asks
+local is_simple = again == '' and redis.call('ZCARD', called) == 0 -- nor was anybody called just now
 
 local taken, letters = {}, {}
 local going = 0

@@ -95,6 +95,14 @@ class Pool(models.Model):
         default=30.0, validators=WAIT_RANGE, help_text="At least so long between two changes."
     )
 
+    operators = models.ManyToManyField(
+        "auth.Group",
+        blank=True,
+        related_name="+",
+        help_text="Only members of these groups may act in this pool, with the permissions that they have anyway. "
+        "None chosen: whoever has the permission.",
+    )
+
     objects = ByName["Pool"]()
 
     class Meta:

@@ -171,6 +171,7 @@ class _Header(msgspec.Struct, array_like=True):
 
 
 _decode_header = msgspec.msgpack.Decoder(_Header).decode
+_decode_extras = msgspec.msgpack.Decoder(dict[str, Any]).decode
 
 
 @lru_cache(maxsize=1024)
@@ -194,7 +195,7 @@ def decode_body(raw: bytes) -> Body:
         raise ValueError(f"not a job body: {error}") from error
     if not EARLIEST_MS <= min(times) <= max(times) <= LATEST_MS:
         raise ValueError("not a job body: no calendar has its times")
-    payload_at = _HEADER_AT + int.from_bytes(raw[_TIMES.size : _HEADER_AT], "big")
+    payload_at = _payload_at(raw)
     header = _cached_header(raw[_HEADER_AT:payload_at])
     return Body(
         *times,
@@ -257,8 +258,8 @@ def decode_record(raw: bytes) -> Record:
 
 
 class LeaseDecoder:
-    """Reads what the lease script gave under one token. Jobs of one lease call are mostly alike: what two neighbours
-    share is read once."""
+    """Reads what the lease script gave under one token. Jobs of one lease call are mostly alike: what neighbours share
+    is read once. Where they differ in their keys only, the keys are what is read of each."""
 
     def __init__(self, route: Route, token: str, now: int) -> None:
         self._route = route
@@ -266,17 +267,28 @@ class LeaseDecoder:
         self._now = now
         self._head = b""  # length and header of the last body
         self._payload_at = 0
+        self._shared = b""  # its header up to the extras
+        self._extras_at = 0
         self._like: Any = None
 
     def decode(self, job_id: bytes, raw_record: bytes, raw_body: bytes | None) -> LeasedJob:
         """One job; an empty record stands for a first lease. ValueError where it cannot be read."""
         if not raw_body:
             raise ValueError("there is no job body")
-        if self._like is None or not raw_body.startswith(self._head, _TIMES.size):
+        job: LeasedJob
+        if self._like is not None and raw_body.startswith(self._head, _TIMES.size):
+            job = self._like.__copy__()
+            job.payload = raw_body[self._payload_at :]
+        elif self._like is not None and raw_body.startswith(self._shared, _HEADER_AT):
+            payload_at = _payload_at(raw_body)
+            job = self._like.__copy__()
+            job.extras = _extras_in(raw_body[self._extras_at : payload_at])
+            job.payload = raw_body[payload_at:]
+        else:
             self._learn(raw_body)
-        job: LeasedJob = self._like.__copy__()
+            job = self._like.__copy__()
+            job.payload = raw_body[self._payload_at :]
         job.id = job_id.decode()
-        job.payload = raw_body[self._payload_at :]
         if raw_record:
             _, job.attempt, job.errors, job.crashes, job.fencing_token, _, job.resubmissions, *_ = _RECORD.unpack_from(
                 raw_record
@@ -284,9 +296,12 @@ class LeaseDecoder:
         return job
 
     def _learn(self, raw_body: bytes) -> None:
-        payload_at = _HEADER_AT + int.from_bytes(raw_body[_TIMES.size : _HEADER_AT], "big")
+        payload_at = _payload_at(raw_body)
         header = _cached_header(raw_body[_HEADER_AT:payload_at])
         self._head, self._payload_at = raw_body[_TIMES.size : payload_at], payload_at
+        extras = _pack(header.extras)  # they stand last
+        self._extras_at = payload_at - len(extras) if self._head.endswith(extras) else payload_at
+        self._shared = raw_body[_HEADER_AT : self._extras_at]
         self._like = LeasedJob(
             id="",
             route=self._route,
@@ -305,6 +320,17 @@ class LeaseDecoder:
             extras=header.extras,
             leased_at=self._now,
         )
+
+
+def _payload_at(raw_body: bytes) -> int:
+    return _HEADER_AT + int.from_bytes(raw_body[_TIMES.size : _HEADER_AT], "big")
+
+
+def _extras_in(raw: bytes) -> dict[str, Any]:
+    try:
+        return _decode_extras(raw)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"not a job header: {error}") from error
 
 
 # --- what people read ----------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ class Permits:
             name: job_type.limits for name, job_type in registry.all().items() if job_type.limits is not None
         }
         self._engine = engine
+        self._places = {name for name, limits in self._limits.items() if limits.concurrency is not None}
         self._held_lately: dict[Route, int] = {}
         self._unsure: set[str] = set()  # tokens for which leave was asked and no answer came
         self._lock = threading.Lock()
@@ -128,7 +129,7 @@ class Permits:
         """These attempts (with ``type``, ``id``, ``token``) are over, and the store knows: their places are free."""
         leases: defaultdict[str, list[Lease]] = defaultdict(list)
         for item in items:
-            if item.type in self._limits:
+            if item.type in self._places:  # a start that was made is not given back
                 leases[item.type].append((item.id, item.token))
         for type_name, of_type in leases.items():
             self._put_over(type_name, of_type)

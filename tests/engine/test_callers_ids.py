@@ -27,7 +27,7 @@ def directory(engine: Engine) -> dict[str, str]:
 def test_a_job_that_takes_the_id_while_the_old_one_is_forgotten_keeps_it(engine: Engine) -> None:
     enqueue(engine, "mine")
     route = engine.topology.route_for("default", "mine")
-    forget_id(engine.store, route, "mine")  # of a job that was removed, when the one above had just come
+    forget_id(engine.store, route, "mine", "")  # of a job that was removed, when the one above had just come
 
     assert directory(engine) == {"mine": str(route)}
     assert engine.jobs.get("mine").state == "ready"
@@ -221,6 +221,39 @@ def test_a_claimant_that_comes_back_over_its_void_is_not_taken_over(
     engine.jobs.cancel("mine")
     engine.jobs.discard("mine")
     assert directory(engine) == {}
+
+
+def test_an_id_that_is_given_back_under_a_producer_on_its_way_is_claimed_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two have claimed the same id; one finds its unique key taken and gives the id back, the other goes on."""
+    holder = engine.jobs.enqueue(JobSpec(type="t", unique=Unique(key="k")), [b"{}"])[0].id
+    rival = Engine(engine.store, engine.settings)
+    existing: list[str] = []
+
+    def give_back() -> None:
+        existing.append(rival.jobs.enqueue(JobSpec(type="t", id="mine", unique=Unique(key="k")), [b"{}"])[0].id)
+
+    Interrupted(monkeypatch, engine, give_back)
+
+    assert enqueue(engine, "mine") == "mine"
+    assert existing == [holder]
+    assert engine.jobs.get("mine").unique_key is None
+    assert directory(engine).keys() == {"mine"}
+    with pytest.raises(DuplicateJob):
+        enqueue(engine, "mine", "other")
+
+
+def test_an_id_that_is_discarded_under_a_producer_on_its_way_is_claimed_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueue(engine, "mine")
+    engine.jobs.cancel("mine")
+    Interrupted(monkeypatch, engine, lambda: engine.jobs.discard("mine"))
+
+    enqueue(engine, "mine", payload=b"[2]")
+
+    assert engine.jobs.get("mine").payload == [2]
 
 
 def test_thirty_producers_of_one_id_make_one_job(engine: Engine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from jobs.core.job import Enqueued, JobSpec, Unique
 from jobs.engine import Engine
 from jobs.engine.holders import Holders
-from jobs.exceptions import DuplicateJob, OptionInvalid, OutcomeUnknown, StoreUnavailable
+from jobs.exceptions import DuplicateJob, OptionInvalid, OutcomeUnknown, PoolFull, StoreUnavailable
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps, everything
 
@@ -330,6 +331,56 @@ def test_an_id_that_is_taken_is_refused_and_the_key_stays_free(engine: Engine) -
         enqueue(engine, id="mine")
 
     assert not enqueue(engine).existing
+
+
+def test_the_same_id_and_key_again_are_refused_and_the_key_stays_with_its_job(engine: Engine) -> None:
+    enqueue(engine, id="mine")
+
+    with pytest.raises(DuplicateJob):
+        enqueue(engine, id="mine")
+
+    assert holder(engine) == "mine"
+    assert enqueue(engine).id == "mine"
+
+
+def test_a_job_that_was_made_under_these_ids_before_keeps_its_key(engine: Engine, steps: Steps) -> None:
+    """A firing that two hosts make, or a request whose answer was lost, is the same job."""
+    spec, made = JobSpec(type="t", unique=Unique(key="k")), engine.jobs.new_ids("default", 1)
+    first = engine.jobs.enqueue(spec, [b"{}"], ids=made)[0]
+    again = engine.jobs.enqueue(spec, [b"{}"], ids=made)[0]
+
+    assert (again.id, again.existing) == (first.id, True)
+    assert holder(engine) == first.id
+    assert [job.id for job in steps.lease_all()] == made
+
+
+def test_a_full_pool_gives_id_and_key_back(engine: Engine) -> None:
+    engine.pools.configure("default", max_pending=0)
+
+    with pytest.raises(PoolFull):
+        enqueue(engine, id="mine")
+    engine.pools.configure("default", max_pending=None)
+
+    assert holder(engine) is None
+    assert enqueue(engine, id="mine").id == "mine"
+
+
+@pytest.mark.parametrize("on", ["return", "raise"])
+def test_producers_with_an_id_and_a_key_make_one_job_that_is_found_and_holds_its_key(engine: Engine, on: str) -> None:
+    """Six names and two keys, all at once, over two pools: whoever loses takes nothing from whoever has won."""
+
+    def attempt(number: int) -> None:
+        with suppress(DuplicateJob):
+            enqueue(engine, f"k{number % 2}", on=on, id=f"mine-{number % 6}", pool=f"p{number % 2}")
+
+    with ThreadPoolExecutor(24) as threads:
+        list(threads.map(attempt, range(96)))
+
+    live = [job for job in engine.jobs.page().items if not job.is_terminal]
+    assert sorted(str(job.unique_key) for job in live) == ["k0", "k1"]
+    for job in live:
+        assert engine.jobs.find(job.id) == job
+        assert holder(engine, f"t\0{job.unique_key}") == job.id
 
 
 def test_a_key_goes_with_one_job(engine: Engine) -> None:

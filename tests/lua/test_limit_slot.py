@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -124,6 +125,27 @@ def test_a_line_that_waits_for_starts_says_when(slot: Slot) -> None:
     assert next_turn == (NOW // part + 1) * part + PERIOD
     assert slot.run("limit_turn", given_now=next_turn - 1)[3:] == []
     assert slot.run("limit_turn", given_now=next_turn)[3:] == ["c", "p.1.0"]
+
+
+def test_starts_are_counted_alike_in_one_pass_and_with_all_that_limits_may_need(store: Store) -> None:
+    """A request that gives a place back, though of nobody, goes the long way; one that does not, the short one."""
+    chance = random.Random(4)
+    short, long = LimitKeys(store.namespace, "short"), LimitKeys(store.namespace, "long")
+    now = NOW
+    for _ in range(60):
+        now += chance.choice([0, 1, PERIOD // 64, PERIOD // 3, PERIOD + PERIOD // 32, -500])
+        groups: list[Any] = []
+        for number in range(chance.randint(1, 12)):
+            size = chance.choice([1, 1, 1, 2, 5])
+            groups += ["", f"r{chance.randint(0, 5)}", size, *(f"{number}.{place}\ntoken" for place in range(size))]
+        named = {"given_now": now, "concurrency": "", "starts": 4, "period": PERIOD, "route": "p.1.0", "again": ""}
+        named["most"] = chance.choice([3, 100])
+        answers = [
+            store.run("limit_take", keys, [*over, *groups], **named, over=len(over))[-1]
+            for keys, over in ((short, []), (long, ["nobody\ntoken"]))
+        ]
+        assert answers[0] == answers[1]
+        assert store.client.hgetall(short.windows) == store.client.hgetall(long.windows)
 
 
 def test_windows_that_are_over_are_dropped(slot: Slot) -> None:

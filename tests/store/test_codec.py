@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 
 import pytest
 
@@ -192,3 +193,37 @@ def test_a_record_of_no_state_is_refused(code: int) -> None:
 
 def test_a_fresh_record_is_all_zero() -> None:
     assert tuple(Record()) == ("",) + (0,) * 11 + ("", "", 0, 0)
+
+
+# Leases -------------------------------------------------------------------------------------------------------------
+
+
+def test_jobs_of_one_lease_call_are_read_as_each_of_them_alone() -> None:
+    """Neighbours share what is alike: here they differ in their keys, their type, everything or nothing."""
+    specs = [
+        JobSpec(type="t", pool="p", rate_key="a"),
+        JobSpec(type="t", pool="p", rate_key="b"),
+        JobSpec(type="t", pool="p", rate_key="b"),
+        JobSpec(type="t", pool="p", concurrency_key="c" * 300, tags=["x"]),
+        JobSpec(type="t", pool="p"),
+        JobSpec(type="tt", pool="p", rate_key="a"),
+        JobSpec(type="t", pool="p", priority=5, rate_key="a"),
+        JobSpec(type="t", pool="p", rate_key="a"),
+    ]
+    times = struct.pack(">dd", NOW, NOW)
+    bodies = [times + codec.encode_header(spec) + b'{"n":%d}' % number for number, spec in enumerate(specs)]
+
+    together = codec.LeaseDecoder(ROUTE, "token", NOW)
+    for raw in bodies * 2:
+        assert together.decode(b"id", b"", raw) == codec.LeaseDecoder(ROUTE, "token", NOW).decode(b"id", b"", raw)
+
+
+def test_a_job_whose_keys_cannot_be_read_is_refused_beside_others_that_can() -> None:
+    times = struct.pack(">dd", NOW, NOW)
+    good, bad = (times + codec.encode_header(JobSpec(type="t", pool="p", rate_key=key)) for key in ("good", "evil"))
+    decoder = codec.LeaseDecoder(ROUTE, "token", NOW)
+    decoder.decode(b"id", b"", good)
+
+    with pytest.raises(ValueError, match="not a job header"):
+        decoder.decode(b"id", b"", bad.replace(b"evil", b"\xff" * 4))
+    assert decoder.decode(b"id", b"", good).extras == {"rate_key": "good"}

@@ -9,14 +9,16 @@ of runs. ``folding`` and ``layout`` make a picture of it, ``course`` tells its t
 from jobs.core.parents import Ended
 from jobs.core.workflow.builder import Part, Workflow
 from jobs.core.workflow.checks import MOST_NODES, check, read, read_node, spec_options
-from jobs.core.workflow.course import Axis, Span, axis, critical_path
+from jobs.core.workflow.course import Axis, Fold, Span, axis, critical_path
 from jobs.core.workflow.definition import Definition, Edge, Kind, Node
 from jobs.core.workflow.drawing import draw, waits
 from jobs.core.workflow.folding import Box, depths
 from jobs.core.workflow.graph import Graph
 from jobs.core.workflow.groups import members
 from jobs.core.workflow.layout import Layout, Line, Placed, layout
+from jobs.core.workflow.picture import Drawn, Face, Picture, Share, definition_picture, picture
 from jobs.core.workflow.problems import Problem, invalid, refuse
+from jobs.core.workflow.reasons import why_skipped, why_waiting
 from jobs.core.workflow.records import OVER, PREPARING, NodeView, RunFacts
 from jobs.core.workflow.run import FAILURES, ROOT, Decision, Run, RunState
 from jobs.core.workflow.schema import schema
@@ -32,8 +34,11 @@ __all__ = [
     "Box",
     "Decision",
     "Definition",
+    "Drawn",
     "Edge",
     "Ended",
+    "Face",
+    "Fold",
     "Graph",
     "Item",
     "Kind",
@@ -42,24 +47,28 @@ __all__ = [
     "Node",
     "NodeView",
     "Part",
+    "Picture",
     "Placed",
     "Problem",
     "Reference",
     "Run",
     "RunFacts",
     "RunState",
+    "Share",
     "Span",
     "TemplateError",
     "Workflow",
     "axis",
     "check",
     "critical_path",
+    "definition_picture",
     "depths",
     "draw",
     "invalid",
     "known_and_unknown",
     "layout",
     "members",
+    "picture",
     "read",
     "read_node",
     "references",
@@ -68,4 +77,6 @@ __all__ = [
     "schema",
     "spec_options",
     "waits",
+    "why_skipped",
+    "why_waiting",
 ]

@@ -50,7 +50,7 @@ def waits(graph: Graph, key: str) -> str:
     join = graph.nodes[key].join
     word = "and" if join == "all" else "or"
     phrases = [
-        _PHRASES[kind](_listed([parent for parent, of in parents.items() if of is kind], word), word)
+        _PHRASES[kind](listed([parent for parent, of in parents.items() if of is kind], word), word)
         for kind in Edge
         if kind in parents.values()
     ]
@@ -81,7 +81,8 @@ def _alike(graph: Graph, keys: list[str]) -> list[list[str]]:
     return lines
 
 
-def _listed(names: list[str], word: str) -> str:
+def listed(names: list[str], word: str) -> str:
+    """``a, b and 98 more``: the first few of the names, joined by ``word``."""
     more = [f"{len(names) - MOST_NAMED + 1:,} more"] if len(names) > MOST_NAMED else []
     *first, last = names[: MOST_NAMED - 1] + more if more else names
     return f"{', '.join(first)} {word} {last}" if first else last

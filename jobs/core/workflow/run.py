@@ -273,7 +273,7 @@ class Run:
         self._held[child].discard(parent)
         self._broken[child].discard(parent)
         if state is not None:
-            holds = state in _HOLD[self.graph.parents[child][parent]]
+            holds = state in HOLDS[self.graph.parents[child][parent]]
             (self._held if holds else self._broken)[child].add(parent)
 
     def _is_covered(self, key: str) -> bool:
@@ -296,7 +296,7 @@ class Run:
 
 
 FAILURES = frozenset({JobState.DEAD, JobState.CANCELLED})
-_HOLD = {Edge.SUCCESS: frozenset({JobState.SUCCEEDED}), Edge.FAILURE: FAILURES, Edge.COMPLETE: TERMINAL}
+HOLDS = {Edge.SUCCESS: frozenset({JobState.SUCCEEDED}), Edge.FAILURE: FAILURES, Edge.COMPLETE: TERMINAL}
 """What is waited for → ends of the parent that it is."""
 _AS_NODE = {
     RunState.RUNNING: None,

@@ -1,0 +1,113 @@
+"""A pool may be kept for groups: others look at it and act elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+
+from jobs import api
+from jobs.models import Pool, Schedule
+from tests.dashboard.browsing import send, tags, text
+from tests.dashboard.conftest import Login
+from tests.dashboard.seeding import Shop
+
+pytestmark = pytest.mark.django_db
+
+KEPT = "billing"
+
+
+@pytest.fixture
+def billing() -> Group:
+    """The pool ``billing`` is kept for a group of its name."""
+    group = Group.objects.create(name="billing")
+    Pool.objects.create(name=KEPT).operators.add(group)
+    return group
+
+
+@pytest.fixture
+def outsider(billing: Group, login: Login) -> Client:
+    return login("administrator")
+
+
+@pytest.fixture
+def insider(billing: Group, login: Login, user) -> Client:
+    user("operator").groups.add(billing)
+    return login("operator")
+
+
+def addresses(response: object) -> str:
+    return " ".join(str(attributes.get("href") or attributes.get("action")) for _, attributes in tags(response))
+
+
+def things(shop: Shop) -> list[tuple[str, str]]:
+    """Each action that reaches the pool, with the thing to do it to."""
+    shop.worker(host="h", pools={KEPT: 2})
+    Schedule.objects.create(
+        name="nightly", job_type="report.build", payload={"year": 2024}, cron="0 5 * * *", pool=KEPT
+    )
+    return [
+        ("job/discard", shop.dead(pool=KEPT)),
+        ("pool/pause", KEPT),
+        ("pool/scale", KEPT),
+        ("schedule/pause", "nightly"),
+        ("worker/drain", "h/1"),
+        ("worker/drain", "h"),
+        ("scheduler/pause", ""),
+    ]
+
+
+def test_who_is_in_none_of_its_groups_can_neither_ask_nor_act(outsider: Client, shop: Shop) -> None:
+    for action, id in things(shop):
+        for response in (
+            outsider.get(f"/dashboard/actions/{action}/", {"id": id}),
+            send(outsider, f"/dashboard/actions/{action}/", {"id": id, "slots": "3"}),
+        ):
+            assert response.status_code == 403, action
+            assert KEPT in text(response)
+    assert api.pools.get(KEPT).paused is None
+    assert not Schedule.objects.get().is_paused
+
+
+def test_all_that_match_cannot_be_acted_on_where_that_reaches_into_it(outsider: Client, shop: Shop) -> None:
+    kept, open_ = shop.dead(pool=KEPT), shop.dead(pool="mail")
+
+    for query in ("?state=dead", f"?state=dead&pool={KEPT}"):
+        assert outsider.get(f"/dashboard/matching/confirm/resubmit/{query}").status_code == 403
+    assert outsider.get("/dashboard/matching/confirm/resubmit/?state=dead&pool=mail").status_code == 200
+    assert send(outsider, "/dashboard/matching/resubmit/", {"state": "dead", "until": _soon()}).status_code == 403
+    assert (shop.state(kept), shop.state(open_)) == ("dead", "dead")
+
+
+def test_pages_show_it_without_buttons(outsider: Client, shop: Shop) -> None:
+    kept, open_ = shop.dead(pool=KEPT), shop.dead(pool="mail")
+
+    assert "/actions/" not in addresses(outsider.get(f"/dashboard/jobs/{kept}/")).replace("theme", "")
+    assert "/actions/job/resubmit/" in addresses(outsider.get(f"/dashboard/jobs/{open_}/"))
+    pools = addresses(outsider.get("/dashboard/pools/"))
+    assert "pool/pause/?id=mail" in pools
+    assert f"pool/pause/?id={KEPT}" not in pools
+    assert "scheduler/pause" not in pools
+
+
+def test_members_act_with_the_permissions_that_they_have(insider: Client, shop: Shop) -> None:
+    job_id = shop.dead(pool=KEPT)
+
+    assert send(insider, "/dashboard/actions/job/discard/", {"id": job_id}).status_code == 403
+    assert send(insider, "/dashboard/actions/job/resubmit/", {"id": job_id}).status_code == 303
+    assert shop.state(job_id) == "ready"
+
+
+def test_a_superuser_may_act_everywhere(billing: Group) -> None:
+    assert api.pools.closed_to(User.objects.create_superuser("root")) == frozenset()
+
+
+def test_a_pool_that_nobody_kept_is_open_to_all(login: Login, shop: Shop) -> None:
+    Pool.objects.create(name="mail")
+    job_id = shop.dead(pool="mail")
+
+    assert send(login("operator"), "/dashboard/actions/job/resubmit/", {"id": job_id}).status_code == 303
+
+
+def _soon() -> str:
+    return "2100-01-01T00:00:00+00:00"
