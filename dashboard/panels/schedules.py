@@ -127,7 +127,7 @@ _IS: dict[str, Callable[[Row, Collection[str]], bool]] = {
 
 def _matching(rows: Iterable[Row], search: str, state: str, late: Collection[str]) -> list[Row]:
     words = search.lower()
-    found = [row for row in rows if words in f"{row.name} {row.job_type} {row.cron}".lower()]
+    found = [row for row in rows if words in f"{row.name} {row.target} {row.cron}".lower()]
     return [row for row in found if _IS[state](row, late)] if state in _IS else found
 
 

@@ -41,14 +41,14 @@ class ScheduleAdmin(ScheduleColumns, ScheduleActions):
     form = ScheduleForm
     list_display = ("name", "when", "state", "last", "next", "strip")
     list_filter = (StateFilter, "kind", "owner", "timezone")
-    search_fields = ("name", "job_type", "cron")
+    search_fields = ("name", "job_type", "workflow", "cron")
     list_per_page = 50
 
     class Media:
         css: ClassVar[dict[str, list[str]]] = {"all": ["jobs/schedule.css"]}
 
     fieldsets = (
-        (None, {"fields": ("name", "enabled", "job_type", "payload")}),
+        (None, {"fields": ("name", "enabled", "job_type", "workflow", "payload")}),
         ("When", {"fields": ("kind", "cron", "interval_seconds", "run_at", "timezone", "jitter_seconds")}),
         ("From when, until when, how often", {"fields": ("starts_at", "ends_at", "max_firings")}),
         (

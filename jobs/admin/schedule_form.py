@@ -14,7 +14,7 @@ from jobs.api import restored, shown_value
 from jobs.core.payload import CONTEXT_ARGUMENT
 from jobs.core.redaction import MASK
 from jobs.core.wording import did_you_mean
-from jobs.models import JobType, Pool, Schedule
+from jobs.models import JobType, Pool, Schedule, Workflow
 from jobs.registry import registry
 
 OF_KIND = {"cron": "cron", "interval": "interval_seconds", "once": "run_at"}
@@ -38,6 +38,7 @@ class ScheduleForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's takes
             "cron": forms.TextInput(attrs={"class": "vTextField", "spellcheck": "false", "autocomplete": "off"}),
             "payload": forms.Textarea(attrs={"class": "vLargeTextField", "rows": 4, "spellcheck": "false"}),
             "job_type": forms.TextInput(attrs=_offers("known-job-types")),
+            "workflow": forms.TextInput(attrs=_offers("known-workflows")),
             "timezone": forms.TextInput(attrs=_offers("known-zones")),
             "pool": forms.TextInput(attrs=_offers("known-pools")),
         }
@@ -128,6 +129,7 @@ def suggestions() -> dict[str, Iterable[str]]:
     """What the fields offer while they are typed in: id of the list → words."""
     return {
         "known-job-types": sorted({*registry.all(), *JobType.objects.values_list("name", flat=True)}),
+        "known-workflows": Workflow.objects.values_list("name", flat=True),
         "known-pools": Pool.objects.values_list("name", flat=True),
         "known-zones": sorted(available_timezones()),
     }

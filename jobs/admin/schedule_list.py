@@ -107,7 +107,7 @@ class ScheduleColumns:
             words,
             expression,
             schedule.timezone,
-            schedule.job_type,
+            schedule.target,
         )
 
     @admin.display(description="state")

@@ -31,8 +31,8 @@ from jobs.engine import Engine, get_engine
 from jobs.engine.schedules import Firing, Record, firing_id
 from jobs.exceptions import OptionInvalid, ScheduleInvalid, SchedulerError, WrongState
 from jobs.models import Schedule, ScheduleChange
+from jobs.models.schedule import target_problems
 from jobs.registry import JobType as RegisteredType
-from jobs.registry import registry
 from jobs.services.firing import Request, pool_of, request
 
 MOST_BACKFILLED = 100_000
@@ -71,7 +71,8 @@ class Imported(NamedTuple):
 
 
 def create(*, by: str = "", **fields: Any) -> Schedule:
-    """Stores a schedule; fields as in the guide, ``job_type`` a name or a job type. It fires within two seconds.
+    """Stores a schedule; fields as in the guide, ``job_type`` a name or a job type, or ``workflow`` the name of a
+    stored workflow. It fires within two seconds.
 
     Raises ScheduleInvalid, UnknownJobType, PayloadInvalid, OptionInvalid with what to write instead.
     """
@@ -159,7 +160,7 @@ def _saved(row: Schedule, fields: Mapping[str, Any], by: str, action: str) -> Sc
     if isinstance(given.get("job_type"), RegisteredType):
         given["job_type"] = given["job_type"].name
     definition = definition_of(given)
-    registry.get(definition.job_type).encode(definition.payload)
+    _check_target(definition)
     before = {} if row._state.adding else row.snapshot()
     for name in FIELDS:
         setattr(row, name, getattr(definition, name))
@@ -170,6 +171,11 @@ def _saved(row: Schedule, fields: Mapping[str, Any], by: str, action: str) -> Sc
         raise ScheduleInvalid(" ".join(error.messages)) from None
     record_change(action, row.name, before, row.snapshot())
     return row
+
+
+def _check_target(definition: Definition) -> None:
+    for problem in target_problems(definition.as_dict()).values():
+        raise problem
 
 
 def record_change(action: str, name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -355,7 +361,7 @@ def _imported(wanted: Iterable[Definition], by: str, dry_run: bool) -> Imported:
 def _checked(item: Mapping[str, Any]) -> Definition:
     try:
         definition = definition_of({"timezone": settings.TIME_ZONE, **item})
-        registry.get(definition.job_type).encode(definition.payload)
+        _check_target(definition)
     except SchedulerError as error:
         raise _named(error, item.get("name")) from None
     return definition

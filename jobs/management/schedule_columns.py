@@ -62,7 +62,7 @@ def last_words(view: FiringView | None) -> str | None:
 SCHEDULES: tuple[Column[Shown], ...] = (
     Column("NAME", lambda shown: shown.row.name),
     Column("STATE", state_word),
-    Column("TYPE", lambda shown: shown.row.job_type),
+    Column("TYPE", lambda shown: shown.row.target),
     Column("WHEN", lambda shown: rule_words(shown.row)),
     Column("NEXT", lambda shown: shown.status.next_at),
     Column("LAST", lambda shown: shown.status.last.due_at if shown.status.last else None),
@@ -104,7 +104,8 @@ def facts_of(row: Schedule, status: ScheduleStatus) -> Iterator[tuple[str, objec
     yield "state", state_word(Shown(row, status))
     yield "late because", status.late_why or None
     yield "error", status.error or None
-    yield "job type", row.job_type
+    yield "job type", row.job_type or None
+    yield "workflow", row.workflow or None
     yield "payload", str(shown_fields(row.as_dict())["payload"]) if row.payload else None
     yield "when", rule_words(row)
     yield "next", status.next_at

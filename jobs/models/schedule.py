@@ -29,10 +29,13 @@ from jobs.core.schedule.definition import (
     definition_of,
     problems,
 )
-from jobs.exceptions import SchedulerError
+from jobs.core.wording import did_you_mean, shown
+from jobs.exceptions import ScheduleInvalid, SchedulerError
 from jobs.models.by_name import ByName
 from jobs.models.job_type import LONGEST_TIMEOUT, MOST_RETRIES
 from jobs.models.pool import pool_name
+from jobs.models.workflow import LONGEST_NAME as LONGEST_WORKFLOW
+from jobs.models.workflow import Workflow
 from jobs.registry import registry
 
 
@@ -89,9 +92,14 @@ class Schedule(models.Model):
         unique=True,
         help_text="Jobs, commands and records refer to the schedule by this name; it cannot be changed later.",
     )
-    job_type = models.CharField(max_length=200, help_text="The job type that is started.")
+    job_type = models.CharField(
+        max_length=200, blank=True, help_text="The job type that is started. Empty: a workflow is."
+    )
+    workflow = models.CharField(
+        max_length=LONGEST_WORKFLOW, blank=True, help_text="The stored workflow that is started, in its newest version."
+    )
     payload = models.JSONField(
-        default=dict, blank=True, help_text="The arguments of each job, as a JSON object. Checked against the job type."
+        default=dict, blank=True, help_text="The arguments of each job, or the payload of each run, as a JSON object."
     )
     kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.CRON)
     cron = models.CharField(
@@ -241,6 +249,11 @@ class Schedule(models.Model):
         """The fields of its definition, as they stand here."""
         return {name: getattr(self, name) for name in FIELDS}
 
+    @property
+    def target(self) -> str:
+        """What it starts, in words."""
+        return f"workflow {self.workflow}" if self.workflow else self.job_type
+
     def definition(self) -> Definition:
         """What it is. Raises SchedulerError where the row cannot be a schedule."""
         return definition_of(self.fields)
@@ -276,23 +289,12 @@ class Schedule(models.Model):
     def clean(self) -> None:
         """Everything that one parse of the rule, the registry and the signature of the job type can tell."""
         found: dict[str, SchedulerError] = problems(self.fields)
-        if "job_type" not in found:
-            found |= self._problems_of_job()
+        if not {"job_type", "workflow"} & found.keys():
+            found |= target_problems(self.fields)
         if found:
             raise ValidationError({_place(name): sentences(error) for name, error in found.items()})
         if self.cron:
             self.cron = self.definition().cron
-
-    def _problems_of_job(self) -> dict[str, SchedulerError]:
-        try:
-            job_type = registry.get(self.job_type)
-        except SchedulerError as error:
-            return {"job_type": error}
-        try:
-            job_type.encode(self.payload or {})
-        except SchedulerError as error:
-            return {"payload": error}
-        return {}
 
     def _before(self, using: str | None) -> dict[str, Any] | None:
         if self._state.adding:
@@ -320,8 +322,8 @@ class Schedule(models.Model):
 
     def snapshot(self) -> dict[str, Any]:
         """The definition and the pause as JSON, for the history."""
-        shown = {name: _as_json(getattr(self, name)) for name in FIELDS}
-        return {**shown, "paused": self.is_paused, "paused_reason": self.paused_reason}
+        fields = {name: _as_json(getattr(self, name)) for name in FIELDS}
+        return {**fields, "paused": self.is_paused, "paused_reason": self.paused_reason}
 
 
 NO_CHANGE = frozenset({"error", "last_fired_at", "firings", "declared_at", "changed_at"})
@@ -351,6 +353,26 @@ class ScheduleChange(models.Model):
     def fields(self) -> dict[str, Any]:
         """The definition as it was from this change on."""
         return {name: self.snapshot.get(name) for name in FIELDS if name in self.snapshot}
+
+
+def target_problems(fields: Mapping[str, Any]) -> dict[str, SchedulerError]:
+    """What is wrong with what a schedule starts, by field: there is none of the name, or it takes other arguments."""
+    name, payload = fields.get("workflow"), fields.get("payload") or {}
+    if name:
+        if Workflow.objects.filter(name=name).exists():
+            return {}
+        known = Workflow.objects.values_list("name", flat=True)[:1000]
+        fix = did_you_mean(name, known, none="None is stored.")
+        return {"workflow": ScheduleInvalid(f"There is no stored workflow {shown(name)}.", fix=fix)}
+    try:
+        job_type = registry.get(str(fields.get("job_type")))
+    except SchedulerError as error:
+        return {"job_type": error}
+    try:
+        job_type.encode(payload)
+    except SchedulerError as error:
+        return {"payload": error}
+    return {}
 
 
 def sentences(error: SchedulerError) -> str:

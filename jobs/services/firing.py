@@ -29,23 +29,24 @@ def request(engine: Engine, definition: Definition) -> Request:
 
     A type that this process does not know gets the defaults of ``@job``: its job waits for a worker that knows it.
     """
-    if definition.job_type in registry:
-        job_type = registry.get(definition.job_type)
-        spec, payload = job_type.defaults, job_type.encode(definition.payload)
+    name, arguments = definition.type_of_jobs, definition.payload_of_jobs
+    if name in registry:
+        job_type = registry.get(name)
+        spec, payload = job_type.defaults, job_type.encode(arguments)
         if job_type.unique is not None:
             by = job_type.unique
             key = by.key(job_type.decode(payload))
             unique = Unique(key=key, until=by.until, on_duplicate=by.on_duplicate)
             spec = msgspec.structs.replace(spec, unique=unique)
     else:
-        spec, payload = JobSpec(type=definition.job_type), encode_any(definition.job_type, definition.payload)
+        spec, payload = JobSpec(type=name), encode_any(name, arguments)
     if spec.durability != "memory":
         raise OptionInvalid(
             f'durability "{spec.durability}" is not available in this version', fix='Write durability="memory".'
         )
     if len(payload) > engine.settings.payload_limit:
         raise OptionInvalid(f"The payload has {len(payload)} bytes; {engine.settings.payload_limit} are allowed.")
-    changes = _set(engine.types.get(definition.job_type)) | _set(definition)
+    changes = _set(engine.types.get(name)) | _set(definition)
     return Request(msgspec.structs.replace(spec, schedule=definition.name, **changes), payload)
 
 
@@ -58,8 +59,9 @@ def planned_job(engine: Engine, definition: Definition, nominal: int | None) -> 
 
 def pool_of(engine: Engine, definition: Definition) -> str:
     """The pool of its jobs."""
-    declared = registry.get(definition.job_type).pool if definition.job_type in registry else "default"
-    return definition.pool or engine.types.get(definition.job_type).pool or declared
+    name = definition.type_of_jobs
+    declared = registry.get(name).pool if name in registry else "default"
+    return definition.pool or engine.types.get(name).pool or declared
 
 
 def _set(source: Any) -> dict[str, Any]:

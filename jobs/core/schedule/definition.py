@@ -25,6 +25,9 @@ from jobs.exceptions import ScheduleInvalid, SchedulerError
 MISSED = ("skip", "run_once", "run_all")
 OVERLAP = ("allow", "skip", "queue_one", "cancel_old")
 
+STARTER = "workflow.start"
+"""The job type by which a schedule starts a workflow: a job like any other, so that a firing starts one run."""
+
 LONGEST_NAME = 120
 """Characters. The name is part of keys and of every record."""
 MOST_MISSED = 10_000
@@ -34,10 +37,14 @@ MOST_FIRINGS = 2_000_000_000
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The fields of CONTRACT section 7. Empty text and None: as the job type has it."""
+    """What a schedule is made of. Empty text and None: as the job type has it.
+
+    It starts jobs of a type, or runs of a stored workflow: one of ``job_type`` and ``workflow`` is empty.
+    """
 
     name: str
-    job_type: str
+    job_type: str = ""
+    workflow: str = ""
     payload: dict[str, Any] = {}
     kind: Literal["cron", "interval", "once"] = "cron"
     cron: str = ""
@@ -70,6 +77,16 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 return Interval(_required("interval_seconds", self.interval_seconds), self.starts_at or created_at)
             case "once":
                 return Once(_required("run_at", self.run_at))
+
+    @property
+    def type_of_jobs(self) -> str:
+        """The type of the jobs that its firings make."""
+        return STARTER if self.workflow else self.job_type
+
+    @property
+    def payload_of_jobs(self) -> dict[str, Any]:
+        """Their arguments."""
+        return {"workflow": self.workflow, "payload": self.payload} if self.workflow else self.payload
 
     def as_dict(self) -> dict[str, Any]:
         """All fields as JSON has them: an export file, the command line, a change in the history."""
@@ -237,10 +254,11 @@ def _whole(lowest: int, highest: int) -> Any:
     return lambda name, value: options.check_whole(name, value, lowest, highest)
 
 
-_NEEDED = ("name", "job_type")
+_NEEDED = ("name",)
 _CHECKS: dict[str, Any] = {
     "name": check_name,
-    "job_type": lambda name, value: options.check_text(name, value),
+    "job_type": lambda name, value: options.check_text(name, value, may_be_empty=True),
+    "workflow": lambda name, value: options.check_text(name, value, may_be_empty=True),
     "payload": _check_payload,
     "kind": _check_kind,
     "cron": _check_cron_text,
@@ -308,7 +326,15 @@ def _check_jitter(fields: Mapping[str, Any]) -> None:
         )
 
 
+def _check_target(fields: Mapping[str, Any]) -> None:
+    if fields.get("job_type") and fields.get("workflow"):
+        raise ScheduleInvalid("The schedule names a job type and a workflow.", fix="Leave one of them empty.")
+    if not fields.get("job_type") and not fields.get("workflow"):
+        raise ScheduleInvalid("The schedule does not say what it starts.", fix="Name a job type, or a workflow.")
+
+
 _RULES: dict[str, Any] = {
+    "job_type": _check_target,
     "cron": _check_cron,
     "interval_seconds": _check_interval,
     "run_at": _check_once,
