@@ -15,7 +15,8 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from jobs.api import workflows
-from jobs.api.redaction import shown_value
+from jobs.api.redaction import restored, shown_value
+from jobs.core.redaction import MASK
 from jobs.core.workflow import Definition, Problem
 from jobs.exceptions import WorkflowInvalid
 from jobs.models import JobType, Pool, Workflow, WorkflowEdge, WorkflowNode
@@ -59,6 +60,21 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]
             "payload": _json(3),
             "more": _json(2),
         }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk is not None:
+            self.initial["payload"] = shown_value(self.instance.job_type, self.instance.payload)
+
+    def clean(self) -> dict[str, Any]:
+        """What was left masked stays as it was; of another type there is nothing behind a mask."""
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        payload = cleaned.get("payload")
+        if cleaned.get("job_type") == self.instance.job_type:
+            payload = cleaned["payload"] = restored(payload, self.instance.payload)
+        if MASK in str(payload):
+            self.add_error("payload", f"Write the values that are hidden as {MASK}.")
+        return cleaned
 
 
 class EdgeForm(forms.ModelForm):  # type: ignore[type-arg]
