@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0004_workflows'),
+        ('jobs', '0005_pool_operators'),
     ]
 
     operations = [
