@@ -24,7 +24,7 @@ from jobs.admin.workflow_form import (
     suggestions,
 )
 from jobs.api import workflows
-from jobs.core.workflow import Definition, Graph, draw
+from jobs.core.workflow import Definition, Graph, definition_picture, draw, layout
 from jobs.exceptions import WorkflowInvalid
 from jobs.models import Workflow
 
@@ -44,7 +44,7 @@ class WorkflowAdmin(WorkflowActions):
     list_per_page = 50
 
     class Media:
-        css = {"all": ["jobs/schedule.css", "jobs/workflow.css"]}
+        css = {"all": ["jobs/schedule.css", "jobs/workflow_graph.css", "jobs/workflow.css"]}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Workflow]:
         rows: QuerySet[Workflow] = super().get_queryset(request)
@@ -81,13 +81,15 @@ class WorkflowAdmin(WorkflowActions):
         obj: Workflow | None = None,
     ) -> HttpResponse:
         formsets = [inline.formset for inline in context["inline_admin_formsets"]]
-        graph, trouble = _graph(obj, formsets, is_posted=request.method == "POST")
+        found, trouble = _graph(obj, formsets, is_posted=request.method == "POST")
+        graph = Graph(found.nodes) if found else None
         context |= {
-            "graph": [*draw(Graph(graph.nodes))] if graph else [],
+            "picture": definition_picture(graph, layout(graph)) if graph else None,
+            "lines": [*draw(graph)] if graph else [],
             "trouble": trouble,
             "tools": self.tools(request, obj) if obj else (),
             "note": TOO_LARGE.format(name=obj.name) if obj and not formsets else "",
-            "suggestions": suggestions([node.key for node in graph.nodes] if graph else []),
+            "suggestions": suggestions(graph.nodes if graph else ()),
             "may_draw": bool(formsets) and (add or self.has_change_permission(request, obj)),
         }
         return super().render_change_form(request, context, add, change, form_url, obj)

@@ -179,6 +179,8 @@ class TestGraph:
     def test_it_is_drawn_below_the_form(self, admin_client: Client, nightly: Workflow) -> None:
         page = admin_client.get(change_url(nightly)).content.decode()
 
+        assert 'aria-label="Graph of 2 nodes, from left to right"' in page
+        assert 'data-from="extract" data-to="load"' in page
         assert "extract  paper.print\n└─ load  paper.print" in page
 
     def test_it_is_drawn_as_it_is_typed_and_nothing_is_saved(self, admin_client: Client) -> None:

@@ -50,6 +50,24 @@ def test_the_rows_say_what_the_json_said() -> None:
     assert row.edges.count() == 6
 
 
+def test_nodes_of_every_kind_are_rows() -> None:
+    document = {
+        "name": "w",
+        "timeout": 3600.0,
+        "nodes": [
+            {"key": "ask", "approval": "Ship it?"},
+            {"key": "wait", "signal": "ready", "depends_on": ["ask"]},
+            {"key": "pages", "type": "t", "each": [1, 2], "payload": {"$from": "each.item"}, "depends_on": ["wait"]},
+            {"key": "sub", "workflow": {"name": "s", "nodes": [{"key": "a", "type": "t"}]}, "depends_on": ["pages"]},
+        ],
+    }
+
+    row = stored(document)
+    row.timeout = 3600.0
+
+    assert row.definition() == read(document)
+
+
 def test_both_words_for_a_success_are_one_edge() -> None:
     nodes = [{"key": "a", "type": "t"}, {"key": "b", "type": "t", "on_success": ["a"]}]
     row = stored({"name": "w", "nodes": nodes})
