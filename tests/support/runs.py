@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from jobs.core import workflow
-from jobs.core.job import LeasedJob
+from jobs.core.job import LeasedJob, Route
 from jobs.core.workflow import NodeView, RunFacts
 from jobs.engine import Completion, Engine, Failure, new_token
 from jobs.engine.workflows import new_run_id
@@ -58,8 +59,11 @@ class Runs:
             self.tell([job])
 
     def tell(self, jobs: Iterable[LeasedJob]) -> None:
+        by_route: defaultdict[Route, list[str]] = defaultdict(list)
         for job in jobs:
-            self.relay.tell(job.route, [job.id])
+            by_route[job.route].append(job.id)
+        for route, job_ids in by_route.items():
+            self.relay.tell(route, job_ids)
 
     def run_all(self, outcomes: Mapping[str, Outcome] | Callable[[str], Outcome] | None = None, **results: Any) -> None:
         """Leases and ends until nothing is ready."""
