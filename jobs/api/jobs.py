@@ -18,6 +18,7 @@ from jobs.core.states import JobState
 from jobs.engine import JobFilter, Page, Reason, get_engine
 from jobs.exceptions import JobTimeout, OutcomeUnknown, SchedulerError, StoreUnavailable, WrongState
 from jobs.registry import registry
+from jobs.runtime.relaying import Relay
 
 EVERY_JOB = JobFilter()
 
@@ -48,6 +49,7 @@ def list_jobs(filter: JobFilter = EVERY_JOB, *, cursor: str | None = None, limit
 def cancel(id: str) -> Job:
     """Ends a waiting job as ``cancelled``; asks a running one to stop. JobNotFound, WrongState if it has ended."""
     job = get_engine().jobs.cancel(id)
+    _tell_run(job)
     audit.record("job.cancel", id, after=_state(job))
     return job
 
@@ -59,7 +61,10 @@ def cancel_many(ids: Iterable[str]) -> dict[str, SchedulerError | None]:
 
 def cancel_each(ids: Iterable[str]) -> dict[str, SchedulerError | None]:
     """The same without an entry, for those who make one for the whole."""
-    return {id: _problem_of(lambda id=id: get_engine().jobs.cancel(id)) for id in ids}  # type: ignore[misc]
+    wanted = list(ids)
+    outcomes = {id: _problem_of(lambda id=id: get_engine().jobs.cancel(id)) for id in wanted}  # type: ignore[misc]
+    Relay(get_engine()).tell_of(wanted)
+    return outcomes
 
 
 def retry(id: str) -> Job:
@@ -93,6 +98,7 @@ def resubmit(id: str, payload: Mapping[str, Any] | None = None) -> Job:
     JobNotFound, WrongState, PayloadInvalid, PayloadTooLarge; DuplicateJob if another live job has its unique key now.
     """
     job = _resubmit(id, payload)
+    _tell_run(job)
     changed = {} if payload is None else {"payload": get_engine().visible.value(job.type, job.payload)}
     audit.record("job.resubmit", id, after=_state(job) | changed)
     return job
@@ -105,9 +111,13 @@ def resubmit_many(ids: Iterable[str], payload: Mapping[str, Any] | None = None) 
 
 def resubmit_each(ids: Iterable[str], payload: Mapping[str, Any] | None = None) -> dict[str, SchedulerError | None]:
     """The same without an entry, for those who make one for the whole."""
+    wanted = list(ids)
     if payload is None:
-        return get_engine().jobs.resubmit_many(ids)
-    return {id: _problem_of(lambda id=id: _resubmit(id, payload)) for id in ids}  # type: ignore[misc]
+        outcomes = get_engine().jobs.resubmit_many(wanted)
+    else:
+        outcomes = {id: _problem_of(lambda id=id: _resubmit(id, payload)) for id in wanted}  # type: ignore[misc]
+    Relay(get_engine()).tell_of(wanted)
+    return outcomes
 
 
 def discard(id: str) -> None:
@@ -194,6 +204,12 @@ class _Pauses:
                 fix="Wait longer, or look at the job: it goes on.",
             )
         return min(length, left)
+
+
+def _tell_run(job: Job) -> None:
+    """The run of a node learns at once what was done with it."""
+    if job.workflow_run is not None:
+        Relay(get_engine()).tell_of([job.id])
 
 
 def _resubmit(id: str, payload: Mapping[str, Any] | None) -> Job:

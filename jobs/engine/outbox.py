@@ -6,13 +6,15 @@ another has begun.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from jobs.core.job import Route
 from jobs.core.states import TERMINAL, JobState
+from jobs.core.workflow import NodeView
 from jobs.engine.batches import READ_BATCH, batches
 from jobs.store import codec
 from jobs.store.connection import Store
@@ -20,6 +22,9 @@ from jobs.store.keys import PartitionKeys, partition_keys
 
 SWEPT = 500
 """Entries that are looked for at once."""
+
+
+GONE = b'{"type": "JobGone", "message": "The job is not in the store any more.", "traceback": ""}'
 
 
 class News(NamedTuple):
@@ -94,6 +99,34 @@ class Outbox:
             found += (_news(*facts) for facts in zip(reply, reply, reply, reply, reply, strict=True))
         return found
 
+    def missed(self, nodes: Mapping[str, NodeView], run_id: str) -> list[News]:
+        """What a run should have heard of these jobs (id → node) and never will: the way of the news was lost, or the
+        job itself is gone, with a store that was emptied or by hand."""
+        by_route: defaultdict[Route, list[str]] = defaultdict(list)
+        for job_id in nodes:
+            if (route := codec.route_in(job_id)) is not None:
+                by_route[route].append(job_id)
+        found: list[News] = []
+        for route, job_ids in by_route.items():
+            for batch in batches(job_ids):
+                bodies, records = self._stored(route, batch)
+                for job_id, size, raw in zip(batch, bodies, records, strict=True):
+                    found += _missed(run_id, nodes[job_id], job_id, is_there=size > 0, raw=raw)
+        return found
+
+    def _stored(self, route: Route, job_ids: Sequence[str]) -> tuple[list[int], list[bytes | None]]:
+        keys = self._keys(route)
+
+        def send(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            pipeline.hmget(keys.states, job_ids)
+            for job_id in job_ids:
+                pipeline.hstrlen(keys.bodies, job_id)
+            return list(pipeline.execute())
+
+        records, *sizes = self._store.read(send)
+        return sizes, records
+
     def told(self, route: Route, news: Iterable[News]) -> None:
         """Their runs have heard of them. What has changed since stays."""
         for batch in batches(news):
@@ -106,6 +139,21 @@ class Outbox:
 def version_of(resubmissions: int, *, is_over: bool) -> int:
     """Of news: grows with each end of a job and each resubmission."""
     return 2 * resubmissions + is_over
+
+
+def _missed(run_id: str, view: NodeView, job_id: str, *, is_there: bool, raw: bytes | None) -> Iterator[News]:
+    if not is_there and raw is None:
+        yield News(run_id, view.key, job_id, view.version + 1 | 1, JobState.DEAD, error=GONE)
+        return
+    try:
+        record = codec.decode_record(raw) if raw else codec.Record()
+    except ValueError:
+        record = codec.Record(state=JobState.DEAD)
+    if record.state in TERMINAL:
+        version = max(version_of(record.resubmissions, is_over=True), view.version + 1 | 1)
+        yield News(
+            run_id, view.key, job_id, version, record.state, record.started_at, record.finished_at, record.attempt
+        )
 
 
 def _news(job_id: bytes, node: bytes, raw: bytes, result: bytes, attempts: bytes) -> News:

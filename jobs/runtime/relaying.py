@@ -81,6 +81,24 @@ class Relay:
                     told += len(batch)
         return told
 
+    def tell_of(self, job_ids: Iterable[str]) -> None:
+        """The same for jobs of whatever partition, most of which may be no nodes at all. A store that is away is no
+        error: services of worker hosts will tell."""
+        by_route: defaultdict[Route, list[str]] = defaultdict(list)
+        for job_id in job_ids:
+            if (route := codec.route_in(job_id)) is not None:
+                by_route[route].append(job_id)
+        try:
+            for route in self._engine.outbox.routes_with_news(list(by_route)):
+                self.tell(route, by_route[route])
+        except (OutcomeUnknown, StoreUnavailable) as error:
+            log.warning("runs could not be told of their nodes, a service will: %s", error)
+
+    def hear(self, run_id: str, news: Sequence[News]) -> None:
+        """Has a run hear news that are in no outbox."""
+        for batch in batches(news, limit=NEWS):
+            self._carry(run_id, batch, is_repeated=True)
+
     def advance(self, run_id: str) -> bool:
         """Goes on with a run until nothing is left to do; False where somebody else is still at it, or died over it.
 

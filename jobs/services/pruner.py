@@ -1,4 +1,4 @@
-"""Forgets what is over: ended jobs past their retention, claims on names whose job is gone."""
+"""Forgets what is over: ended jobs and runs past their retention, claims on names whose job is gone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,15 @@ class Pruner:
 
     def tick(self) -> dict[str, int]:
         pruned = sum(self._engine.upkeep.prune_partition(route) for route in self._engine.topology.partitions())
-        self._was_busy = pruned > 0
+        runs = self._prune_runs()
+        self._was_busy = pruned + runs > 0
         claims = self._engine.upkeep.sweep_claims(self._bucket)
         self._bucket = (self._bucket + 1) % CLAIM_BUCKETS
-        return {"pruned": pruned, "claims": claims}
+        return {"pruned": pruned, "runs": runs, "claims": claims}
+
+    def _prune_runs(self) -> int:
+        workflows = self._engine.workflows
+        past = workflows.past_retention()
+        for run_id in past:
+            workflows.remove(run_id)
+        return len(past)

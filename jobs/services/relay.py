@@ -6,6 +6,7 @@ import random
 
 from jobs.core.workflow import PREPARING
 from jobs.engine import Engine
+from jobs.engine.outbox import News
 from jobs.exceptions import RunNotFound
 from jobs.runtime.relaying import Relay
 
@@ -17,6 +18,10 @@ NONE_SECONDS = 5.0
 
 ABANDONED_MS = 60_000
 """A run that is still being written down after as long never will be: whoever wrote it was told nothing or an error."""
+
+
+SILENT_MS = 45_000
+"""A node that was released as long ago is asked for by its run, in case the news of its end were lost."""
 
 
 class RelayService:
@@ -58,10 +63,21 @@ class RelayService:
         if facts.state == PREPARING:
             return
         try:
+            self._relay.hear(run_id, self._missed(run_id))
             if self._relay.advance(run_id):
                 self._engine.workflows.rest(self._engine.workflows.facts(run_id), seen=until)
         except RunNotFound:
             self._engine.workflows.remove(run_id)
+
+    def _missed(self, run_id: str) -> list[News]:
+        """Ends that the run has not heard of for long, although nobody is on the way with them."""
+        before = self._engine.workflows.server_now_ms() - SILENT_MS
+        silent = {
+            view.job: view
+            for view in self._engine.workflows.all_nodes(run_id)
+            if view.is_job and view.job and view.released_at_ms < before
+        }
+        return self._engine.outbox.missed(silent, run_id) if silent else []
 
     def _is_abandoned(self, created_at_ms: int) -> bool:
         return self._engine.workflows.server_now_ms() - created_at_ms > ABANDONED_MS

@@ -50,13 +50,17 @@ class Runs:
             completion = Completion(job.id, job.token, job.type, job.leased_at, raw)
             assert self.engine.leases.complete(job.route, [completion]) == ["ok"]
         else:
-            message = f"{job.extras['node']} failed"
-            error = msgspec.json.encode({"type": "ValueError", "message": message, "traceback": ""})
-            verdict: Any = "dead" if outcome == "dead" else "cancelled"
-            failure = Failure(job.id, job.token, job.type, job.leased_at, verdict, error=error)
-            assert self.engine.leases.fail(job.route, [failure]) == [outcome]
+            assert self.fail(job, outcome) == outcome
         if tell:
             self.tell([job])
+
+    def fail(self, job: LeasedJob, verdict: Any, *, delay_ms: int = 0) -> str:
+        """Ends an attempt as a worker does that has decided so; the state that the job is in."""
+        message = f"{job.extras['node']} failed"
+        error = msgspec.json.encode({"type": "ValueError", "message": message, "traceback": ""})
+        failure = Failure(job.id, job.token, job.type, job.leased_at, verdict, delay_ms, error=error)
+        (state,) = self.engine.leases.fail(job.route, [failure])
+        return state
 
     def tell(self, jobs: Iterable[LeasedJob]) -> None:
         by_route: defaultdict[Route, list[str]] = defaultdict(list)
