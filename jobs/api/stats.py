@@ -8,7 +8,7 @@ from typing import Any
 from jobs.api.asynchronous import twin
 from jobs.conf import get_settings
 from jobs.core.figures import Figures
-from jobs.engine import Snapshot, get_engine
+from jobs.engine import Noted, Snapshot, get_engine
 
 
 def snapshot() -> Snapshot:
@@ -42,6 +42,14 @@ def durations(pool: str | None = None, minutes: float = 60, *, type: str | None 
     return get_engine().stats.durations(pool, minutes, type=type)
 
 
+def backlog(minutes: float = 60) -> list[Noted]:
+    """How many jobs were ready in each pool, oldest first: by the minute over a day, by the half hour beyond.
+
+    Worker hosts write the notes; of times when none ran there is none.
+    """
+    return get_engine().backlog.notes(minutes)
+
+
 def is_metrics_token(token: str) -> bool:
     """Whether it is the one of ``SCHEDULER["METRICS_TOKEN"]``; compared in the same time however much of it fits."""
     wanted = get_settings().metrics_token
@@ -53,3 +61,4 @@ atypes = twin(types)
 aby_pool_and_type = twin(by_pool_and_type)
 adurations = twin(durations)
 aseries = twin(series)
+abacklog = twin(backlog)

@@ -14,6 +14,7 @@ from django.core.signals import setting_changed
 from jobs.conf import Settings, get_settings
 from jobs.core.clock import Clock, ServerClock
 from jobs.core.pause import EVERYTHING, Pause, PauseState, Scope
+from jobs.engine.backlog import Backlog, Noted
 from jobs.engine.batches import BATCH
 from jobs.engine.caps import Caps, Pending
 from jobs.engine.deaths import DeathNotices
@@ -58,6 +59,7 @@ __all__ = [
     "LogPage",
     "NewLines",
     "News",
+    "Noted",
     "Page",
     "Pause",
     "PauseState",
@@ -112,6 +114,7 @@ class Engine:
         self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
         self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.limits)
         self.scalings = Scalings(store, clock)
+        self.backlog = Backlog(store, clock, self.pools)
         self.upkeep = Upkeep(store, self.topology, self.jobs, self.leases, self.workers, self.series)
 
     def close(self) -> None:

@@ -195,6 +195,16 @@ class SettingKeys:
         self.scalings = f"{namespace}:{{settings}}:scalings"  # hash: pool → packed decisions. Bound: 100 each
 
 
+class BacklogKeys:
+    """How many jobs were ready in each pool, and when."""
+
+    __slots__ = ("halves", "minutes")
+
+    def __init__(self, namespace: str) -> None:
+        self.minutes = f"{namespace}:{{backlog}}:minutes"  # stream: a minute each. Bound: a day
+        self.halves = f"{namespace}:{{backlog}}:halves"  # stream: half an hour each. Bound: 30 days
+
+
 class ScheduleKeys:
     """All schedules, in one slot of their own. Bound: gone with the schedule."""
 
@@ -281,7 +291,7 @@ _PARTITION_KEY = re.compile(
     re.DOTALL,
 )
 _SHARED_KEY = re.compile(
-    r"^:(\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)"
+    r"^:(\{backlog\}:(halves|minutes)|\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)"
     r"|\{settings\}:(caps|limited|news|pauses|pools|scalings|services|topology|types)"
     r"|\{workflows\}:(active|clock|ended|named:.*|runs)"
     r"|\{wf\.[^{}]+\}:(agenda|broken:\d+|clock|counts|edges|errors|failures:.*|held:\d+|nodes|outbox|ranks|results|run|states)"

@@ -24,6 +24,7 @@ from jobs.runtime.hook import Hook
 from jobs.runtime.process import new_host_id
 from jobs.runtime.service import Service
 from jobs.services.autoscaler import Autoscaler
+from jobs.services.backlog import BacklogNotes
 from jobs.services.definitions import Definitions
 from jobs.services.historian import Historian
 from jobs.services.limiter import Limiter
@@ -134,6 +135,7 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
         RelayService(engine),
         Pruner(engine),
         Historian(engine),
+        BacklogNotes(engine),
         Reconciler(engine),
         *(_schedules(engine) if options.schedules else ()),
         *_hooks(engine),
