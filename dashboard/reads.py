@@ -18,7 +18,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from jobs import api
-from jobs.api import ErrorGroup, JobFilter, LogPage, Page, Reason, Worker
+from jobs.api import ErrorGroup, JobFilter, LogPage, Noted, Page, Point, Reason, Worker
 from jobs.api.schedules import Forecast, ScheduleStatus
 from jobs.core.job import Job
 from jobs.exceptions import JobNotFound, OutcomeUnknown, StoreUnavailable
@@ -41,6 +41,10 @@ LATE_EVERY_SECONDS = 1.0
 
 FORECAST_EVERY_SECONDS = 30.0
 """So often it is computed what will fire: it asks every schedule."""
+
+HISTORY_EVERY_SECONDS = 2.0
+HISTORY_BUDGET_SECONDS = 4.0
+"""Charts of a month add up tens of thousands of entries."""
 
 T = TypeVar("T")
 
@@ -159,6 +163,7 @@ class Kept(Generic[T]):
 last_known = LastKnown()
 _late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
 _forecast: Kept[Forecast] = Kept(FORECAST_EVERY_SECONDS)
+_points: dict[tuple[str, int], Kept[list[Point]]] = {}
 
 
 @receiver(setting_changed)
@@ -167,6 +172,7 @@ def _forget(*, setting: str, **_: Any) -> None:
         last_known.forget()
         _late.forget()
         _forecast.forget()
+        _points.clear()
 
 
 def _overall() -> Overall:
@@ -190,10 +196,10 @@ def overall() -> Overall:
 
 
 @contextmanager
-def _asking() -> Iterator[None]:
+def _asking(seconds: float = 0.0) -> Iterator[None]:
     """A read with a budget. While the store is known to be away it is not asked, so that a page waits for it once."""
     last_known.refuse_while_away()
-    with api.budget(BUDGET_SECONDS):
+    with api.budget(seconds or BUDGET_SECONDS):
         yield
 
 
@@ -256,10 +262,17 @@ def workers() -> list[Worker]:
         return list(api.workers.list())
 
 
-def series() -> list[dict[str, Any]]:
-    """What ended in the last hour, over all pools."""
+def points(pool: str, minutes: int) -> list[Point]:
+    """What a pool (``""``: all of them) did lately. Kept for a while: of a month it is a lot to read."""
+    with _asking(HISTORY_BUDGET_SECONDS):
+        kept = _points.setdefault((pool, minutes), Kept(HISTORY_EVERY_SECONDS))
+        return kept.read(lambda: api.stats.points(pool or None, minutes))
+
+
+def backlog(minutes: int) -> list[Noted]:
+    """How many jobs were ready in each pool lately."""
     with _asking():
-        return list(api.stats.series(minutes=60))
+        return api.stats.backlog(minutes)
 
 
 def schedules() -> Sequence[Any]:

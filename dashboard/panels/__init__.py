@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dashboard.panels.audit import Audit
 from dashboard.panels.base import Panel
+from dashboard.panels.charts import Charts
 from dashboard.panels.dead import Dead
 from dashboard.panels.jobs import Jobs
 from dashboard.panels.overview import Overview
@@ -11,7 +12,7 @@ from dashboard.panels.pools import Pools
 from dashboard.panels.schedules import Schedules
 from dashboard.panels.workers import Workers
 
-PANELS: tuple[Panel, ...] = (Overview(), Jobs(), Dead(), Pools(), Workers(), Schedules(), Audit())
+PANELS: tuple[Panel, ...] = (Overview(), Jobs(), Dead(), Pools(), Workers(), Schedules(), Charts(), Audit())
 
 BY_SLUG = {panel.slug: panel for panel in PANELS}
 

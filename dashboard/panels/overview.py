@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest
+from django.urls import reverse
 
-from dashboard import charts, findings, reads
+from dashboard import findings, reads, trends
 from dashboard.panels.base import Panel
+from dashboard.panels.charts import asked_range, range_links
 from dashboard.panels.workers import by_host
 from dashboard.reads import Overall
 from jobs.api import JobFilter
@@ -36,9 +38,10 @@ class Overview(Panel):
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         groups, chart, hosts = [], None, []
+        over = asked_range(request)
         if not overall.trouble:
             groups = reads.error_groups(JobFilter(states=(JobState.DEAD,)), SAMPLE) if overall.count("dead") else []
-            chart = charts.throughput(reads.series(), overall.now)
+            chart = trends.throughput(trends.Steps(reads.points("", over.minutes), over, overall.now))
             hosts = by_host(reads.workers())
         sampled = sum(group.count for group in groups)
         needs = findings.needs(overall, groups, sampled)
@@ -54,6 +57,9 @@ class Overview(Panel):
             "groups": groups[:GROUPS_SHOWN],
             "sampled": sampled,
             "chart": chart,
+            "range": over,
+            "ranges": range_links(request),
+            "charts_url": f"{reverse('dashboard:charts')}?range={over.name}",
             "hosts": hosts,
         }
 

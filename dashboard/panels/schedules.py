@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import reverse
 
-from dashboard import charts, reads
+from dashboard import forecasts, reads
 from dashboard.firings import STRIP, Line, troubled_first
 from dashboard.formats import plural
 from dashboard.panels.base import Badge, Panel
@@ -81,7 +81,7 @@ def _forecast(request: HttpRequest, schedules: int) -> dict[str, Any]:
     match = request.resolver_match
     is_refresh = match is not None and match.url_name == "fragment"
     found = reads.forecast(wait=schedules <= FORECAST_AT_ONCE or is_refresh or "forecast" in request.GET)
-    return {"forecast": charts.firings(found) if found else None, "forecast_comes": found is None}
+    return {"forecast": forecasts.firings(found) if found else None, "forecast_comes": found is None}
 
 
 def _one(request: HttpRequest, name: str, overall: Overall) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from jobs.api.asynchronous import twin
 from jobs.conf import get_settings
 from jobs.core.figures import Figures
-from jobs.engine import Noted, Snapshot, get_engine
+from jobs.engine import Noted, Point, Snapshot, get_engine
 
 
 def snapshot() -> Snapshot:
@@ -29,6 +29,13 @@ def series(
     Steps of 10 seconds are kept for a day, of 300 for 30 days; ``step`` chooses, None: by how far back it goes.
     """
     return get_engine().stats.series(pool, minutes, type=type, step=step)
+
+
+def points(
+    pool: str | None = None, minutes: float = 60, *, type: str | None = None, step: int | None = None
+) -> list[Point]:
+    """The same as ``series`` with figures that add up (``jobs.core.figures``), for longer steps."""
+    return get_engine().stats.points(pool, minutes, type=type, step=step)
 
 
 def by_pool_and_type() -> dict[str, dict[str, Figures]]:
@@ -61,4 +68,5 @@ atypes = twin(types)
 aby_pool_and_type = twin(by_pool_and_type)
 adurations = twin(durations)
 aseries = twin(series)
+apoints = twin(points)
 abacklog = twin(backlog)

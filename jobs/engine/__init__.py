@@ -33,7 +33,7 @@ from jobs.engine.pools import Autoscale, Pool, PoolNotFound, Pools, PoolSettings
 from jobs.engine.redaction import Visible
 from jobs.engine.scaling import Scaling, Scalings
 from jobs.engine.schedules import Schedules
-from jobs.engine.series import Series
+from jobs.engine.series import Point, Series
 from jobs.engine.stats import Snapshot, Stats
 from jobs.engine.types import TypeOverrides, Types
 from jobs.engine.upkeep import Upkeep
@@ -63,6 +63,7 @@ __all__ = [
     "Page",
     "Pause",
     "PauseState",
+    "Point",
     "Pool",
     "PoolNotFound",
     "PoolSettings",

@@ -181,6 +181,7 @@ async function fetchPanel() {
   const focused = panel.contains(document.activeElement);
   morph(panel, await response.text());
   offer(panel);
+  charts();
   // A button whose action is over takes the focus with it; the next Tab goes on from the page, not from its top.
   if (focused && document.activeElement === document.body) document.getElementById("main").focus({ preventScroll: true });
   if (document.body.classList.contains("is-stale")) return;
@@ -220,6 +221,11 @@ async function fetchRows() {
     link.querySelector("[data-newer-count]").textContent = newerMany === undefined ? newer : `${newer} or more`;
   }
   tick();
+}
+
+/** Charts are drawn by a script that only pages with charts load. */
+async function charts() {
+  if (panel?.querySelector("[data-chart]")) (await import("./charts.js")).draw(panel);
 }
 
 /** Shows what only works with script. */
@@ -334,6 +340,7 @@ forms(refresh);
 keys({ togglePause });
 ownZone();
 if (panel) offer(panel);
+charts();
 say();
 setInterval(() => {
   if (document.hidden) return;

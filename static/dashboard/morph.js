@@ -1,7 +1,7 @@
 // Makes what is on the page equal to what the server sent, touching only what differs: focus, selection, scroll,
 // open folds and half-typed fields stay as they are.
 
-const SCRIPTS_OWN = ["is-current", "is-picked", "is-fresh", "is-over"];
+const SCRIPTS_OWN = ["is-drawn", "is-current", "is-picked", "is-fresh", "is-over"];
 
 /** Brings the children of `target` to those of the HTML text `html`. */
 export function morph(target, html) {
@@ -15,7 +15,7 @@ export function element(from, to) {
   if (from.isEqualNode(to)) return;
   if (from.matches("[data-keep]") && inUse(from)) return;
   attributes(from, to);
-  if (!from.matches("input, textarea, select")) children(from, to);
+  if (!from.matches("input, textarea, select, [data-own]")) children(from, to); // [data-own]: a script fills it
 }
 
 function children(from, to) {
@@ -75,6 +75,7 @@ function attributes(from, to) {
 }
 
 function skipped(from, name, field) {
+  if ("own" in from.dataset) return name !== "class"; // what its script has made of it
   if (name === "open" && from.nodeName === "DETAILS") return true; // the reader's
   if (name === "hidden" && from.matches("[data-copy], [data-newer]")) return true; // the script's
   if (name === "value" && from.name === "csrfmiddlewaretoken") return true; // masked anew each time; the old one holds

@@ -21,6 +21,7 @@ PATHS = {
     "/dashboard/pools/": 20,
     "/dashboard/workers/": 20,
     "/dashboard/schedules/": 30,
+    "/dashboard/charts/?range=30d": 40,
     "/dashboard/snapshot/": 20,
 }
 """Page → most round trips to the store that it may take."""

@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from dashboard import charts
+from dashboard import forecasts
 from jobs import api, job
 from jobs.api import schedule_status
 from jobs.api.forecast import Forecast, ForecastMinute
@@ -264,10 +264,10 @@ def forecast(*minutes: tuple[int, int], capacity: float | None = None, crowded: 
 
 class TestForecast:
     def test_nothing_draws_nothing(self) -> None:
-        assert charts.firings(forecast()) is None
+        assert forecasts.firings(forecast()) is None
 
     def test_it_says_how_many_and_when_most(self) -> None:
-        chart = charts.firings(forecast((0, 1), (60, 30), (61, 2), capacity=15.0))
+        chart = forecasts.firings(forecast((0, 1), (60, 30), (61, 2), capacity=15.0))
 
         assert chart is not None
         assert chart.sentence == "33 firings in the next 24 hours, at most 30 jobs in one minute, at 13:00."
@@ -278,7 +278,7 @@ class TestForecast:
         assert chart.capacities == "As measured lately, pool default runs about 15 jobs a minute."
 
     def test_what_was_not_measured_is_not_drawn(self) -> None:
-        chart = charts.firings(forecast((0, 1)))
+        chart = forecasts.firings(forecast((0, 1)))
 
         assert chart is not None
         assert chart.capacity is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard import charts, findings, formats
+from dashboard import findings, formats
 from dashboard.reads import Overall
 
 NOW = datetime(2026, 1, 1, 12, 0, 5, tzinfo=UTC)
@@ -107,22 +107,3 @@ class TestFindings:
 
         assert findings.headline(unknown, []) == "Nothing is known yet"
         assert "has not been read" in findings.summary(unknown)
-
-
-class TestChart:
-    def bucket(self, seconds_ago: int, **counts: int) -> dict[str, Any]:
-        at = NOW - timedelta(seconds=seconds_ago + 5)
-        return {"at": at.isoformat(), "succeeded": 0, "failed": 0, "dead": 0} | counts
-
-    def test_nothing_draws_nothing(self) -> None:
-        assert charts.throughput([], NOW) is None
-        assert charts.throughput([self.bucket(4_000, succeeded=5)], NOW) is None
-
-    def test_the_newest_whole_buckets_make_the_last_point(self) -> None:
-        chart = charts.throughput([self.bucket(10, succeeded=60), self.bucket(60, succeeded=60, dead=2)], NOW)
-
-        assert chart is not None
-        assert chart.done == "2.0/s"
-        assert chart.sentence == "120 jobs succeeded and 2 died between 11:00 and 12:00 UTC."
-        assert chart.line.count(",") == charts.MINUTES
-        assert chart.scale == ("3", "2", "1", "0")
