@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 
 from dashboard import reads, trends
+from dashboard.chart import Chart
 from dashboard.panels.base import Panel
 from dashboard.reads import Overall
 
@@ -34,7 +35,7 @@ class Charts(Panel):
         }
 
 
-def of_pool(pool: str, over: trends.Range, overall: Overall) -> list[trends.Chart]:
+def of_pool(pool: str, over: trends.Range, overall: Overall) -> list[Chart]:
     """Every chart of a pool, of all of them together where it is ``""``."""
     steps = trends.Steps(reads.points(pool, over.minutes), over, overall.now)
     return [
