@@ -14,6 +14,7 @@ class JobsConfig(AppConfig):
     def ready(self) -> None:
         """Registers the system checks and the job types of all apps. Asks neither database nor Redis."""
         from jobs import api, checks  # noqa: F401 - importing the checks registers them; the api serves ``from jobs import``
+        from jobs.api import starting  # noqa: F401 - registers the job type by which schedules start workflows
         from jobs.conf import get_settings, problems
         from jobs.registry import autodiscover
         from jobs.services import definitions, reconciler

@@ -15,6 +15,7 @@ import msgspec
 from jobs.api.asynchronous import twin
 from jobs.core.job import Job, iso, moment, moment_or_none
 from jobs.core.states import JobState
+from jobs.core.workflow import RunFacts
 from jobs.engine import Engine, Pause, get_engine
 from jobs.engine.schedules import Live, Record
 from jobs.models import Schedule
@@ -106,8 +107,10 @@ def status(names: Iterable[str], firings: int = 24) -> dict[str, ScheduleStatus]
     rows = {row.name: row for row in Schedule.objects.filter(name__in=wanted)}
     found = dict(zip(wanted, engine.schedules.read(wanted, records=max(1, firings)), strict=True))
     jobs = _jobs(engine, [record.job for live in found.values() for record in live.records if record.job])
+    of_workflows = [live for name, live in found.items() if name in rows and rows[name].workflow]
+    runs = _runs(engine, [record.job for live in of_workflows for record in live.records if record.job])
     judge = _Judge(engine)
-    return {name: _status(rows[name], found[name], jobs, judge) for name in wanted if name in rows}
+    return {name: _status(rows[name], found[name], jobs, runs, judge) for name in wanted if name in rows}
 
 
 def late(limit: int = 1000) -> list[LateSchedule]:
@@ -163,9 +166,11 @@ class _Judge:
         return None, ""
 
 
-def _status(row: Schedule, live: Live, jobs: dict[str, Job], judge: _Judge) -> ScheduleStatus:
+def _status(
+    row: Schedule, live: Live, jobs: dict[str, Job], started: dict[str, RunFacts], judge: _Judge
+) -> ScheduleStatus:
     state = live.state
-    views = [_view(record, jobs.get(record.job or "")) for record in live.records]
+    views = [_view(record, jobs.get(record.job or ""), started.get(record.job or "")) for record in live.records]
     seconds, why = judge.lateness(row, live)
     runs = [view.run_seconds for view in views if view.run_seconds is not None]
     is_live = state is not None and row.enabled
@@ -183,11 +188,14 @@ def _status(row: Schedule, live: Live, jobs: dict[str, Job], judge: _Judge) -> S
     )
 
 
-def _view(record: Record, job: Job | None) -> FiringView:
+def _view(record: Record, job: Job | None, run: RunFacts | None) -> FiringView:
+    """``run``: that the firing started, of a schedule that starts a workflow."""
     outcome = record.outcome
     if outcome == "fired" and job is not None:
         outcome = OUTCOMES.get(job.state, "waiting")
     ran = (job.finished_at - job.started_at).total_seconds() if job and job.finished_at and job.started_at else None
+    if run is not None:
+        outcome, ran = (run.state if run.is_over else "running"), run.seconds
     return FiringView(
         due_at=moment(record.due),
         fired_at=moment(record.at),
@@ -199,6 +207,12 @@ def _view(record: Record, job: Job | None) -> FiringView:
         by=record.by,
         run_seconds=ran,
     )
+
+
+def _runs(engine: Engine, ids: Sequence[str]) -> dict[str, RunFacts]:
+    """Runs have the ids of the jobs that started them."""
+    found = (run for at in range(0, len(ids), 500) for run in engine.workflows.facts_of(ids[at : at + 500]))
+    return {run.id: run for run in found if run is not None}
 
 
 def _jobs(engine: Engine, ids: Sequence[str]) -> dict[str, Job]:

@@ -8,10 +8,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
 
+from jobs.api import audit
 from jobs.api.asynchronous import twin
 from jobs.api.workflow_checks import Document, validate
 from jobs.core.duration import seconds
@@ -53,11 +54,17 @@ def start(
 ) -> RunFacts:
     """Starts a run of a workflow and answers how it stands.
 
-    ``payload``: for templates, as ``{"$from": "run.payload.day"}``. ``id``: the caller's; where a run has it already,
-    that one is answered and nothing is started. ``version``, ``schedule``, ``fire_time`` and ``started_by`` are kept
-    with the run. WorkflowInvalid, PayloadInvalid, StoreUnavailable, OutcomeUnknown (then the same id may be started
-    again).
+    ``what``: the name of a stored workflow, or a workflow in any of its forms. A run of a stored one keeps the version
+    that is the newest now. ``payload``: for templates, as ``{"$from": "run.payload.day"}``. ``id``: the caller's; where
+    a run has it already, that one is answered and nothing is started. ``version``, ``schedule``, ``fire_time`` and
+    ``started_by`` are kept with the run. WorkflowNotFound, WorkflowInvalid, PayloadInvalid, StoreUnavailable,
+    OutcomeUnknown (then the same id may be started again).
     """
+    if is_name(what):
+        from jobs.api.workflow_definitions import definition as newest  # models: only once Django is set up
+
+        stored = newest(what)
+        what, version = stored.definition, stored.version
     definition = validate(what, allow_unknown=allow_unknown)
     run_id = new_run_id() if id is None else _checked_id(id)
     facts = {
@@ -65,10 +72,17 @@ def start(
         "payload": msgspec.Raw(encode_any(definition.name, payload or {})),
         "schedule": schedule,
         "fire_time_ms": None if fire_time is None else round(fire_time.timestamp() * 1000),
-        "started_by": started_by,
+        "started_by": started_by or audit.actor().who,
     }
     Relay(get_engine()).start(run_id, definition, facts)
+    if audit.actor().source != "python":  # what programs start is as little a control as what they enqueue
+        audit.record("workflow.start", definition.name, after={"run": run_id})
     return get(run_id)
+
+
+def is_name(what: Document) -> TypeGuard[str]:
+    """Whether a text is the name of a stored workflow; else it is the JSON of one."""
+    return isinstance(what, str) and not what.lstrip().startswith("{")
 
 
 def get(run_id: str) -> RunFacts:

@@ -76,8 +76,9 @@ class Workflow(models.Model):
         return (self.name,)
 
     def clean(self) -> None:
-        if self.name.strip() != self.name or not self.name.isprintable():
-            raise ValidationError({"name": "Use printable characters, without spaces at the ends."})
+        if self.name.strip() != self.name or not self.name.isprintable() or self.name.startswith("{"):
+            # One that begins like JSON would be taken for a workflow itself.
+            raise ValidationError({"name": "Use printable characters, no { first and no spaces at the ends."})
 
     def definition(self) -> Definition:
         """What the rows say. Raises WorkflowInvalid where they do not hold together."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -48,6 +49,15 @@ def request(engine: Engine, definition: Definition) -> Request:
         raise OptionInvalid(f"The payload has {len(payload)} bytes; {engine.settings.payload_limit} are allowed.")
     changes = _set(engine.types.get(name)) | _set(definition)
     return Request(msgspec.structs.replace(spec, schedule=definition.name, **changes), payload)
+
+
+def live(engine: Engine, definition: Definition, job_ids: Iterable[str]) -> list[str]:
+    """Those of a schedule's jobs that have not ended; of one that starts a workflow, whose runs have not."""
+    ids = [*job_ids]
+    found = [job.id for job in engine.jobs.get_many(ids) if job is not None and not job.is_terminal]
+    if definition.workflow:  # a run has the id of the job that started it
+        found += [run.id for run in engine.workflows.facts_of(ids) if run and not run.is_over and run.id not in found]
+    return found
 
 
 def planned_job(engine: Engine, definition: Definition, nominal: int | None) -> str:

@@ -21,7 +21,7 @@ from jobs.engine import Engine, new_token
 from jobs.engine.schedules import BATCH, FIRE_MS, JUMP_MS, Firing, Record, Step, Taken, TakeReply
 from jobs.exceptions import OutcomeUnknown, PoolFull, ScheduleInvalid, SchedulerError, StoreUnavailable
 from jobs.services.definitions import Definitions
-from jobs.services.firing import planned_job, request
+from jobs.services.firing import live, planned_job, request
 
 log = logging.getLogger("jobs.schedules")
 
@@ -182,7 +182,7 @@ class Ticker:
     def _decide(self, case: Case, reply: TakeReply, everything_paused: bool) -> None:
         given = self._given(case, reply, everything_paused)
         if case.state.held is not None:
-            case.live = self._live(case.state.recent)
+            case.live = self._live(case)
             case.decision = case.plan.decide_held(case.state, given, case.live)
         if isinstance(case.decision, Wait):
             case.decision = case.plan.decide(case.state, given)
@@ -201,7 +201,7 @@ class Ticker:
         for case in cases:
             if case.decision != Fire() or case.plan.definition.overlap == "allow" or self._was_made(case):
                 continue
-            case.live = self._live(case.state.recent)
+            case.live = self._live(case)
             if case.live and case.plan.definition.overlap == "cancel_old":
                 case.live = [job for job in case.live if not self._cancelled(job)]
             case.decision = case.plan.decide_overlap(case.state, case.live)
@@ -210,10 +210,9 @@ class Ticker:
         """Whether another has made the job already, and did not come to say so."""
         return case.taken.number > 1 and bool(case.state.job) and self._engine.jobs.find(case.state.job) is not None
 
-    def _live(self, jobs: Iterable[str]) -> list[str]:
-        """Those that have not ended."""
-        found = self._engine.jobs.get_many(jobs)
-        return [job.id for job in found if job is not None and not job.is_terminal]
+    def _live(self, case: Case) -> list[str]:
+        """Its last jobs, as far as they have not ended."""
+        return live(self._engine, case.plan.definition, case.state.recent)
 
     def _cancelled(self, job_id: str) -> bool:
         """Asks for the end of a job; whether it has ended."""

@@ -74,7 +74,7 @@ def test_a_bulk_change_of_its_rows_is_seen_when_it_is_asked_for() -> None:
 def test_what_cannot_run_is_not_stored() -> None:
     with pytest.raises(WorkflowInvalid, match="Node 'a': No job type 'nope'"):
         workflows.define({"name": "nightly", "nodes": [{"key": "a", "type": "nope"}]})
-    with pytest.raises(WorkflowInvalid, match="spaces at the ends"):
+    with pytest.raises(WorkflowInvalid, match="no spaces at the ends"):
         workflows.define({"name": " nightly", "nodes": [{"key": "a", "type": "stored.step"}]})
     with pytest.raises(WorkflowInvalid, match="NUL"):
         workflows.define({"name": "n", "nodes": [{"key": "a", "type": "stored.step", "payload": {"day": "\0"}}]})
