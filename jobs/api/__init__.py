@@ -6,7 +6,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jobs.api import audit, pools, scheduler, stats, types, workers, workflows
+from jobs.api import audit, bulk, pools, scheduler, stats, types, workers, workflows
 from jobs.api.bulk import (
     BulkProgress,
     acancel_matching,
@@ -61,6 +61,8 @@ from jobs.core.retry import Cancelled, Dead, Exponential, Fixed, Linear, Retry, 
 from jobs.core.schedule import Cron, Interval
 from jobs.core.workflow import Workflow
 from jobs.engine import (
+    BulkNotFound,
+    BulkOperation,
     JobFilter,
     LogPage,
     Noted,
@@ -95,6 +97,8 @@ def job_types() -> dict[str, RegisteredType[..., Any]]:
 
 
 __all__ = [
+    "BulkNotFound",
+    "BulkOperation",
     "BulkProgress",
     "Cancelled",
     "Context",
@@ -152,6 +156,7 @@ __all__ = [
     "audit",
     "await_",
     "budget",
+    "bulk",
     "cancel",
     "cancel_many",
     "cancel_matching",

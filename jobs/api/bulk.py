@@ -1,10 +1,16 @@
-"""Deciding over all jobs that match a filter, in batches, while somebody watches the progress."""
+"""Deciding over all jobs that match a filter.
+
+``start`` writes an operation down that worker hosts carry out, whatever becomes of whoever asked for it; it can be
+watched, cancelled, undone, and asked what became of each job. The ``…_matching`` functions do the work themselves, in
+batches, while somebody waits for the progress.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -13,18 +19,27 @@ import msgspec
 from jobs.api import audit
 from jobs.api.asynchronous import twin
 from jobs.api.jobs import cancel_each, discard_each, list_jobs, resubmit_each
+from jobs.core.bulk import ALLOWED, LIVE, USUAL, BulkAction
 from jobs.core.job import moment
 from jobs.core.states import TERMINAL, JobState
 from jobs.core.wording import shown
-from jobs.engine import JobFilter, get_engine
-from jobs.exceptions import OptionInvalid, SchedulerError
+from jobs.engine import BulkOperation, BulkRequest, JobFilter, get_engine, new_token
+from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable, WrongState
 
 BATCH = 100
 FAILURES_KEPT = 1_000
 
-LIVE = (JobState.BLOCKED, JobState.SCHEDULED, JobState.RETRY_WAIT, JobState.READY, JobState.LEASED)
+RESUBMITTABLE = ALLOWED["resubmit"]
 
-RESUBMITTABLE = (JobState.DEAD, JobState.CANCELLED)
+DONE: dict[BulkAction, str] = {
+    "resubmit": "resubmitted",
+    "discard": "discarded",
+    "cancel": "cancelled",
+    "run-now": "run now",
+}
+
+UNDO_SECONDS = 30.0
+"""A discard of many begins after as long: until then nothing is gone, and it can be called off."""
 
 
 class BulkProgress(msgspec.Struct, kw_only=True):
@@ -47,10 +62,133 @@ def count_matching(filter: JobFilter) -> int:
     if filter == JobFilter(states=filter.states, pool=filter.pool):
         pools = [pool for pool in get_engine().pools.all() if filter.pool in (None, pool.name)]
         return sum(pool.count(state.value) for pool in pools for state in filter.states or tuple(JobState))
-    all_ended = bool(filter.states) and TERMINAL.issuperset(filter.states)
-    if all_ended and filter == JobFilter(states=filter.states, pool=filter.pool, until=filter.until):
+    if _is_cheap(filter):
         return get_engine().jobs.count_ended(filter.states, pool=filter.pool, until=filter.until)
     return sum(len(ids) for ids in _matching(filter))
+
+
+# --- carried out by worker hosts --------------------------------------------------------------------------------------
+
+
+def start(
+    action: BulkAction,
+    filter: JobFilter,
+    *,
+    confirmed: int = 0,
+    rate: float | None = None,
+    trial: int = 0,
+    id: str | None = None,
+    begins_in: float | None = None,
+) -> BulkOperation:
+    """Has hosts do this to all jobs that match now (or matched at ``filter.until``), and answers the operation.
+
+    It first writes down which they are. It acts by itself if these are at most ``confirmed``; else it waits for
+    ``confirm``. ``trial``: after so many it waits again. ``id``: asking twice with the same one starts one operation.
+    ``begins_in``: seconds during which it can be called off; 30 for a discard. Raises OptionInvalid for states in which
+    this cannot be done; BulkFull.
+    """
+    filter = _frozen(action, filter)
+    if rate is not None:
+        _refuse_rate(rate)
+    by = audit.actor()
+    request = BulkRequest(
+        action=action, filter=filter, by=by.who, source=by.source, reason=by.reason, rate=rate, trial=max(0, trial)
+    )
+    if begins_in is None:
+        begins_in = UNDO_SECONDS if action == "discard" else 0.0
+    return _open(request, id, confirmed, begins_in)
+
+
+def undo(id: str) -> BulkOperation:
+    """Takes back what a resubmit did, as far as it has not begun: its jobs that still wait are cancelled.
+
+    BulkNotFound; WrongState for an operation that cannot be taken back.
+    """
+    undone = get(id)
+    if undone.request.action != "resubmit" or not undone.is_over:
+        raise WrongState(
+            f"Bulk operation {id} cannot be undone.",
+            state=undone.state,
+            fix="A resubmit can be, when it is over; a discard can be cancelled before it begins.",
+        )
+    by = audit.actor()
+    request = BulkRequest(
+        action="cancel",
+        filter=JobFilter(states=LIVE),
+        by=by.who,
+        source=by.source,
+        reason=by.reason or f"undoes {id}",
+        undoes=id,
+    )
+    return _open(request, f"{id}-undo", undone.total, 0.0)
+
+
+def _open(request: BulkRequest, id: str | None, confirmed: int, begins_in: float) -> BulkOperation:
+    engine, id = get_engine(), id or new_token()[:12]
+    if engine.bulk.open(id, request, confirmed=confirmed, begins_ms=int(begins_in * 1000)):
+        facts = {"rate": request.rate, "undoes": request.undoes, "filter": _shown(request.filter)}
+        after = {"confirmed": confirmed} | {name: value for name, value in facts.items() if value}
+        audit.record(f"job.{request.action}", f"bulk operation {id}", after=after)
+        _tell_hosts()
+    return engine.bulk.get(id)
+
+
+def get(id: str) -> BulkOperation:
+    """How an operation stands. BulkNotFound."""
+    return get_engine().bulk.get(id)
+
+
+def newest(limit: int = 100) -> list[BulkOperation]:
+    """The operations that are kept, newest first; with what became of each job the last hundred are."""
+    return get_engine().bulk.newest(limit)
+
+
+def confirm(id: str, number: int) -> BulkOperation:
+    """Agrees to so many jobs: an operation that waits goes on. BulkNotFound; WrongState for another number."""
+    get_engine().bulk.confirm(id, number)
+    audit.record("bulk.confirm", id, after={"confirmed": number})
+    _tell_hosts()
+    return get(id)
+
+
+def stop(id: str) -> BulkOperation:
+    """Cancels an operation: what was done stays done, the rest is as it was. BulkNotFound, WrongState."""
+    get_engine().bulk.cancel(id)
+    found = get(id)
+    audit.record("bulk.cancel", id, after={"done": found.done, "total": found.total})
+    _tell_hosts()
+    return found
+
+
+def results(id: str, *, first: int = 0) -> Iterator[tuple[str, str]]:
+    """Each job from the part ``first`` on with what became of it: ``done``, ``waits``, or why it was not done."""
+    operation = get(id)
+    for number in range(first, operation.parts):
+        for job, refused in get_engine().bulk.part(id, number):
+            yield job, refused or ("done" if number < operation.next else "waits")
+
+
+def refusals(id: str, limit: int = 100) -> dict[str, str]:
+    """Why it was not done, by job, for the first of those."""
+    return get_engine().bulk.refusals(id, limit)
+
+
+def _tell_hosts() -> None:
+    """They find it without; so they find it now."""
+    with suppress(StoreUnavailable, OutcomeUnknown):
+        get_engine().news.tell("bulk")
+
+
+def _frozen(action: BulkAction, filter: JobFilter) -> JobFilter:
+    """With the states that are meant, in the order in which they are walked, as of a moment."""
+    states = filter.states or USUAL[action]
+    _only(states, ALLOWED[action], DONE[action])
+    ordered = tuple(state for state in ALLOWED[action] if state in states)
+    until = filter.until or moment(get_engine().jobs.server_now_ms())
+    return msgspec.structs.replace(filter, states=ordered, until=until)
+
+
+# --- done here, while somebody watches --------------------------------------------------------------------------------
 
 
 def resubmit_matching(
@@ -85,6 +223,27 @@ def cancel_matching(filter: JobFilter, rate: float | None = None) -> Iterator[Bu
     states = tuple(state for state in LIVE if state in states)
     until = filter.until or moment(get_engine().jobs.server_now_ms())
     return _apply("job.cancel", cancel_each, _in_states(msgspec.structs.replace(filter, until=until), states), rate)
+
+
+def _is_cheap(filter: JobFilter) -> bool:
+    """Whether no job need be looked at to count them: counters, or the ends of lines of ended jobs, are enough."""
+    bare = JobFilter(states=filter.states, pool=filter.pool)
+    if filter == bare:
+        return True
+    all_ended = bool(filter.states) and TERMINAL.issuperset(filter.states)
+    return all_ended and filter == msgspec.structs.replace(bare, until=filter.until)
+
+
+def count_within(filter: JobFilter, seconds: float) -> tuple[int, bool]:
+    """As ``count_matching``, for at most so long: how many were found, and whether these are all."""
+    if _is_cheap(filter):
+        return count_matching(filter), True
+    until, found = time.monotonic() + seconds, 0
+    for ids in _matching(filter):
+        found += len(ids)
+        if time.monotonic() > until:
+            return found, False
+    return found, True
 
 
 acount_matching = twin(count_matching)
@@ -125,9 +284,14 @@ Act = Callable[[Sequence[str]], Mapping[str, SchedulerError | None]]
 
 
 def _apply(action: str, act: Act, filter: JobFilter, rate: float | None) -> Iterator[BulkProgress]:
-    if rate is not None and not 0 < rate < float("inf"):
-        raise OptionInvalid(f"rate: {shown(rate)} is not a number of jobs per second", fix="Write for example rate=10.")
+    if rate is not None:
+        _refuse_rate(rate)
     return _recorded(action, act, filter, rate)
+
+
+def _refuse_rate(rate: float) -> None:
+    if not 0 < rate < float("inf"):
+        raise OptionInvalid(f"rate: {shown(rate)} is not a number of jobs per second", fix="Write for example rate=10.")
 
 
 def _recorded(action: str, act: Act, filter: JobFilter, rate: float | None) -> Iterator[BulkProgress]:

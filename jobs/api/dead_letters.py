@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +10,7 @@ import msgspec
 from jobs.api.asynchronous import twin
 from jobs.api.jobs import list_jobs
 from jobs.api.redaction import shown
+from jobs.core.fingerprint import fingerprint_of, own_frame
 from jobs.core.job import Job, iso
 from jobs.core.states import JobState
 from jobs.engine import JobFilter
@@ -47,10 +46,10 @@ def error_groups(filter: JobFilter | None = None, *, sample: int = SAMPLE) -> li
     wanted = msgspec.structs.replace(filter or JobFilter(), states=(JobState.DEAD,))
     groups: dict[str, ErrorGroup] = {}
     for job in _newest(wanted, sample):
+        mark = fingerprint_of(job.error)  # of what is stored, as the filter of that name looks at it
         error = shown(job).error or {}
         error_type, message = str(error.get("type") or "unknown"), str(error.get("message") or "")
         place = own_frame(str(error.get("traceback") or ""))
-        mark = fingerprint(error_type, message, place)
         group = groups.get(mark)
         if group is None:
             group = groups[mark] = ErrorGroup(
@@ -75,45 +74,6 @@ def error_groups(filter: JobFilter | None = None, *, sample: int = SAMPLE) -> li
 
 
 aerror_groups = twin(error_groups)
-
-
-def fingerprint(error_type: str, message: str, place: str) -> str:
-    """One word for one error: its class, its message without what differs from job to job, and where it came from."""
-    parts = "\n".join((error_type, normalised(message), place))
-    return hashlib.blake2b(parts.encode("utf-8", "replace"), digest_size=6).hexdigest()
-
-
-def normalised(message: str) -> str:
-    """The message with numbers, ids, addresses, quoted text and mail addresses replaced by marks."""
-    for pattern, mark in _VARYING:
-        message = pattern.sub(mark, message)
-    return message
-
-
-def own_frame(traceback: str) -> str:
-    """``file:function`` of the deepest frame outside installed packages and Python itself, or of the deepest at all.
-
-    No line number: an unrelated edit above must not split the group.
-    """
-    frames: list[tuple[str, str]] = _FRAME.findall(traceback)
-    own = [frame for frame in frames if not _FOREIGN.search(frame[0])]
-    if not frames:
-        return ""
-    path, function = (own or frames)[-1]
-    return f"{'/'.join(path.split('/')[-2:])}:{function}"
-
-
-_FRAME = re.compile(r'^\s*File "([^"]+)", line \d+, in (\S+)', re.MULTILINE)
-_FOREIGN = re.compile(r"site-packages|dist-packages|/lib/python\d|^<|/jobs/worker/")
-
-# In this order: the more telling first, since what is replaced cannot be matched again.
-_VARYING = (
-    (re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+"), "<mail>"),
-    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "<uuid>"),
-    (re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`"), "<text>"),
-    (re.compile(r"\b0x[0-9a-fA-F]+\b|\b(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{8,}\b"), "<hex>"),
-    (re.compile(r"\d+(?:[.,:]\d+)*"), "<n>"),
-)
 
 
 def _newest(filter: JobFilter, sample: int) -> list[Job]:

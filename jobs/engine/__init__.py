@@ -16,6 +16,7 @@ from jobs.core.clock import Clock, ServerClock
 from jobs.core.pause import EVERYTHING, Pause, PauseState, Scope
 from jobs.engine.backlog import Backlog, Noted
 from jobs.engine.batches import BATCH
+from jobs.engine.bulk import Bulk, BulkNotFound, BulkOperation, BulkRequest
 from jobs.engine.caps import Caps, Pending
 from jobs.engine.deaths import DeathNotices
 from jobs.engine.duties import Duties
@@ -47,6 +48,9 @@ __all__ = [
     "BATCH",
     "EVERYTHING",
     "Autoscale",
+    "BulkNotFound",
+    "BulkOperation",
+    "BulkRequest",
     "Changes",
     "Completion",
     "Engine",
@@ -100,6 +104,7 @@ class Engine:
         self.limits = Limits(store, clock, self.topology)
         self.caps = Caps(store, self.topology)
         self.logs = Logs(store, settings)
+        self.bulk = Bulk(store, clock)
         self.deaths = DeathNotices(store, clock)
         self.duties = Duties(store, clock)
         self.pauses = Pauses(store, clock, self.topology, self.leases)

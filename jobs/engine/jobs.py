@@ -403,6 +403,10 @@ class Jobs:
             self._hurry_its_host(job_id)
         return job
 
+    def cancel_waiting(self, job_id: str) -> None:
+        """Stops a job only if it has not begun. JobNotFound, WrongState."""
+        self._cancel(job_id, only_waiting=True)
+
     def _hurry_its_host(self, job_id: str) -> None:
         """It finds the mark when it renews the lease; the news makes it look now."""
         with suppress(StoreUnavailable, OutcomeUnknown):
@@ -428,16 +432,25 @@ class Jobs:
             raise problem
         return self.get(job_id)
 
-    def resubmit_many(self, job_ids: Iterable[str]) -> dict[str, SchedulerError | None]:
-        """Resubmits each; what went wrong by id, None where nothing did."""
-        return self._resubmit(list(job_ids), None)
+    def resubmit_many(
+        self, job_ids: Iterable[str], *, ended_by_ms: int | None = None
+    ) -> dict[str, SchedulerError | None]:
+        """Resubmits each; what went wrong by id, None where nothing did. ``ended_by_ms``: one that ended later is left
+        alone, so that asking twice never resubmits twice."""
+        return self._resubmit(list(job_ids), None, ended_by_ms)
 
-    def _resubmit(self, job_ids: list[str], payload: bytes | None) -> dict[str, SchedulerError | None]:
+    def _resubmit(
+        self, job_ids: list[str], payload: bytes | None, ended_by_ms: int | None = None
+    ) -> dict[str, SchedulerError | None]:
         outcome = self._reclaim_unique_keys(job_ids)
         allowed = [job_id for job_id in job_ids if job_id not in outcome]
         outcome.update(
             self._decide_many(
-                "job_resubmit", allowed, given_now=self._now(), payload=b"" if payload is None else payload
+                "job_resubmit",
+                allowed,
+                given_now=self._now(),
+                payload=b"" if payload is None else payload,
+                ended_by="" if ended_by_ms is None else ended_by_ms,
             )
         )
         return outcome
@@ -461,11 +474,13 @@ class Jobs:
         if problem is not None:
             raise problem
 
-    def discard_many(self, job_ids: Iterable[str]) -> dict[str, SchedulerError | None]:
-        """Removes each; what went wrong by id, None where nothing did."""
+    def discard_many(
+        self, job_ids: Iterable[str], *, ended_by_ms: int | None = None
+    ) -> dict[str, SchedulerError | None]:
+        """Removes each; what went wrong by id, None where nothing did. ``ended_by_ms``: one that ended later stays."""
         ids = list(job_ids)
         callers = {job_id: self._route_of(job_id) for job_id in ids if codec.route_in(job_id) is None}
-        outcome = self._decide_many("job_discard", ids)
+        outcome = self._decide_many("job_discard", ids, ended_by="" if ended_by_ms is None else ended_by_ms)
         for job_id, route in callers.items():
             if outcome[job_id] is None and route is not None:
                 self._forget_id(route, job_id)
@@ -610,4 +625,6 @@ def _pool_full(spec: JobSpec, count: int, full: PoolFull, limit: int | None) -> 
 def _problem(job_id: str, answer: str) -> SchedulerError | None:
     if answer == "ok":
         return None
+    if answer == "later":
+        return WrongState(f"Job {job_id} has lived on and ended again since it was chosen.", state=None)
     return _not_found(job_id) if answer == "JOB_NOT_FOUND" else _wrong_state(job_id, answer)

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from jobs.core.fingerprint import fingerprint_of
 from jobs.core.job import Job, Route
 from jobs.core.states import TERMINAL, JobState
 from jobs.engine.batches import READ_BATCH, batches
@@ -50,6 +51,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     ``search``: text in id, type, tag, meta value or error. ``since``: created at or after. ``until``: in its present
     state at or before this moment (for ended jobs: their end; for others: their creation), which freezes a selection.
+    ``fingerprint``: of the error that the job ended with, as groups of dead jobs carry it.
     """
 
     states: tuple[JobState, ...] = ()
@@ -59,6 +61,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     search: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    fingerprint: str | None = None
 
     def matches(self, job: Job) -> bool:
         return (
@@ -68,6 +71,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
             and (self.since is None or job.created_at >= self.since)
             and (self.until is None or (job.finished_at or job.created_at) <= self.until)
             and (self.search is None or self._is_found_in(job))
+            and (self.fingerprint is None or fingerprint_of(job.error) == self.fingerprint)
         )
 
     def _is_found_in(self, job: Job) -> bool:

@@ -1,6 +1,7 @@
 -- Removes ended jobs for good.
 -- State: succeeded | dead | cancelled | skipped -> (none)
--- Reply: for each job "ok", "JOB_NOT_FOUND", or the state that does not allow it
+-- Reply: for each job "ok", "JOB_NOT_FOUND", "later" where it ended after the given moment, or the state that does not
+-- allow it
 -- #include record_fields
 -- #include read_record
 -- #include untouched_state
@@ -20,7 +21,8 @@ local skipped = KEYS[10] -- zset: id -> end
 local scheduled = KEYS[11] -- zset: id -> due score
 local logs = KEYS[12] -- hash: id -> which attempts have lines
 local log_of = KEYS[13] -- prefix of one list of lines per attempt
-local items = 1 -- ARGV[1..]: id
+local ended_by = tonumber(ARGV[1]) -- only those that ended at or before this moment, ms; '' = any
+local items = 2 -- ARGV[2..]: id
 
 local keys = { bodies = bodies, states = states, attempts = attempts, results = results, progress = progress, expiring = expiring }
 keys.logs, keys.log_of = logs, log_of
@@ -36,6 +38,9 @@ local function discard_one(id)
   if record and not line then
     return record[STATE]
   end
+  if ended_by and record and record[FINISHED_AT] > ended_by then
+    return 'later'
+  end
   local removed = 0
   for _, ended in pairs(line and { line } or lines) do
     removed = removed + redis.call('ZREM', ended, id)
@@ -48,7 +53,7 @@ local function discard_one(id)
 end
 
 local reply = {}
-for i, id in ipairs(ARGV) do
-  reply[i] = discard_one(id)
+for i = items, #ARGV do
+  reply[#reply + 1] = discard_one(ARGV[i])
 end
 return reply

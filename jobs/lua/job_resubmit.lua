@@ -1,6 +1,7 @@
 -- Makes ended jobs live again, with fresh budgets and their history kept.
 -- State: dead -> ready, cancelled -> ready
--- Reply: for each job "ok", "JOB_NOT_FOUND", or the state that does not allow it
+-- Reply: for each job "ok", "JOB_NOT_FOUND", "later" where it ended after the given moment, or the state that does not
+-- allow it
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -25,7 +26,8 @@ local scheduled = KEYS[11] -- zset: id -> due score
 local lines = KEYS[12] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local payload = ARGV[2] -- new payload, '' = as it was
-local items = 3 -- ARGV[3..]: id
+local ended_by = tonumber(ARGV[3]) -- only those that ended at or before this moment, ms; '' = any
+local items = 4 -- ARGV[4..]: id
 
 local now = server_now(clock, given_now)
 
@@ -52,6 +54,9 @@ local function resubmit_one(id)
   if state ~= 'dead' and state ~= 'cancelled' then
     return state
   end
+  if ended_by and record[FINISHED_AT] > ended_by then
+    return 'later'
+  end
   if payload ~= '' then
     local head = 18 + struct.unpack('>H', body, 17)
     redis.call('HSET', bodies, id, string.sub(body, 1, head) .. payload)
@@ -73,8 +78,8 @@ local function resubmit_one(id)
 end
 
 local reply, any = {}, false
-for i = 1, #ARGV - 2 do
-  reply[i] = resubmit_one(ARGV[i + 2])
+for i = 1, #ARGV - 3 do
+  reply[i] = resubmit_one(ARGV[i + 3])
   any = any or reply[i] == 'ok'
 end
 if any then

@@ -280,6 +280,19 @@ class WorkflowKeys:
         self.ended = prefix + "ended"  # zset: run → when it ended, ms
         self.named = prefix + "named:" + name  # zset per workflow: run → when it was created, ms
         self.clock = prefix + "clock"
+class BulkKeys:
+    """Bulk operations, in one slot of their own. Bound: OPERATIONS_KEPT of jobs.engine.bulk."""
+
+    __slots__ = ("clock", "due", "facts_of", "items_of", "order", "results_of")
+
+    def __init__(self, namespace: str) -> None:
+        prefix = f"{namespace}:{{bulk}}:"
+        self.order = prefix + "order"  # zset: operation → opened at, ms
+        self.due = prefix + "due"  # zset: operation that is not over and waits for nobody → when to go on with it, ms
+        self.facts_of = prefix + "facts:"  # one hash per operation: request, state, counts, claim
+        self.items_of = prefix + "items:"  # one hash per operation: number of a part → packed ids of jobs
+        self.results_of = prefix + "results:"  # one hash per operation: number of a part → packed id → refusal
+        self.clock = prefix + "clock"  # high-water mark of server time, ms
 
 
 _PARTITION_KEY = re.compile(
@@ -295,6 +308,7 @@ _SHARED_KEY = re.compile(
     r"|\{settings\}:(caps|limited|news|pauses|pools|scalings|services|topology|types)"
     r"|\{workflows\}:(active|clock|ended|named:.*|runs)"
     r"|\{wf\.[^{}]+\}:(agenda|broken:\d+|clock|counts|edges|errors|failures:.*|held:\d+|nodes|outbox|ranks|results|run|states)"
+    r"|\{bulk\}:(clock|due|facts:.*|items:.*|order|results:.*)"
     r"|\{schedules\}:(claims|clock|control|definitions|digests|due|firings:.*|states)"
     r"|\{limits\.[A-Za-z0-9_.:-]+\}:(called|clock|counts|due|holders|line:.*|waiters|windows))$",
     re.DOTALL,

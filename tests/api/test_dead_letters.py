@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jobs import JobFilter, enqueue
 from jobs.api import enqueue_many, error_groups
-from jobs.api.dead_letters import fingerprint, normalised, own_frame
+from jobs.core.fingerprint import fingerprint, normalised, own_frame
 from jobs.testing import drain
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.partition import NOW, Partition, State, body, held, place, record
+
+
+def call(partition: Partition, *ids: str, ended_by: int | str = "") -> Any:
+    return partition.run("job_discard", *ids, ended_by=ended_by)
+
 
 ENDED = ("succeeded", "dead", "cancelled", "skipped")
 
@@ -25,7 +32,7 @@ def test_all_that_is_stored_of_an_ended_job_goes(partition: Partition, state: st
         }
     )
 
-    assert partition.run("job_discard", "a") == ["ok"]
+    assert call(partition, "a") == ["ok"]
     assert partition.state() == kept
 
 
@@ -43,7 +50,7 @@ def test_a_job_that_lives_or_is_not_there_stays_as_it_is(partition: Partition, a
     partition.put(before)
     before = partition.state()
 
-    assert partition.run("job_discard", "a") == [answer]
+    assert call(partition, "a") == [answer]
     assert partition.state() == before
 
 
@@ -51,7 +58,7 @@ def test_a_job_that_lives_or_is_not_there_stays_as_it_is(partition: Partition, a
 def test_an_ended_job_whose_record_cannot_be_read_can_be_removed(partition: Partition, line: str) -> None:
     partition.put({"bodies": {"a": body()}, "states": {"a": b"\xc1"}, line: {"a": NOW}})
 
-    assert partition.run("job_discard", "a") == ["ok"]
+    assert call(partition, "a") == ["ok"]
     assert partition.state() == {}
 
 
@@ -60,5 +67,15 @@ def test_a_live_job_whose_record_cannot_be_read_is_not_removed(partition: Partit
     partition.put({"bodies": {"a": body()}, "states": {"a": b"\xc1"}, line: {"a": NOW}})
     before = partition.state()
 
-    assert partition.run("job_discard", "a") == ["unreadable"]
+    assert call(partition, "a") == ["unreadable"]
     assert partition.state() == before
+
+
+def test_one_that_ended_after_the_given_moment_stays(partition: Partition) -> None:
+    partition.put(
+        {"bodies": {"a": body()}, "states": {"a": held(state="dead", finished_at=NOW - 1)}, "dead": {"a": NOW - 1}}
+    )
+
+    assert call(partition, "a", ended_by=NOW - 2) == ["later"]
+    assert call(partition, "a", ended_by=NOW - 1) == ["ok"]
+    assert partition.state() == {}

@@ -139,7 +139,7 @@ class TestWithTheJob:
     def test_so_does_discarding_it(self, partition: Partition) -> None:
         partition.put(self.ENDED)
 
-        assert partition.run("job_discard", "a") == ["ok"]
+        assert partition.run("job_discard", "a", ended_by="") == ["ok"]
         assert not {name for name in partition.state() if name.startswith("log")}
 
 

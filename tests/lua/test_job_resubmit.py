@@ -11,8 +11,8 @@ from tests.support.partition import NOW, Partition, State, body, due, held, plac
 HISTORY = [(4, "w", NOW - 9, NOW - 8, "failed", "{}")]
 
 
-def call(partition: Partition, *ids: str, payload: bytes = b"") -> Any:
-    return partition.run("job_resubmit", *ids, payload=payload)
+def call(partition: Partition, *ids: str, payload: bytes = b"", ended_by: int | str = "") -> Any:
+    return partition.run("job_resubmit", *ids, payload=payload, ended_by=ended_by)
 
 
 @pytest.mark.parametrize("state", ["dead", "cancelled"])
@@ -91,3 +91,15 @@ def test_each_job_of_a_call_is_decided_for_itself(partition: Partition) -> None:
 
     assert call(partition, "a", "b", "c") == ["ready", "ok", "JOB_NOT_FOUND"]
     assert list(partition.state()["ready"]) == ["b"]
+
+
+def test_one_that_ended_after_the_given_moment_stays_as_it_is(partition: Partition) -> None:
+    before: State = {
+        "bodies": {"a": body(), "b": body()},
+        "states": {"a": held(state="dead", finished_at=NOW - 1), "b": held(state="dead", finished_at=NOW - 2)},
+        "dead": {"a": NOW - 1, "b": NOW - 2},
+    }
+    partition.put(before)
+
+    assert call(partition, "a", "b", ended_by=NOW - 2) == ["later", "ok"]
+    assert partition.state()["dead"] == {"a": NOW - 1}

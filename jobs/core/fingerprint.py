@@ -1,0 +1,54 @@
+"""Telling one error from another: the same error of many jobs has one fingerprint, whatever differs from job to job."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+
+def fingerprint_of(error: Mapping[str, Any] | None) -> str:
+    """The fingerprint of a job's error as it is stored: type, message, traceback."""
+    found = error or {}
+    place = own_frame(str(found.get("traceback") or ""))
+    return fingerprint(str(found.get("type") or "unknown"), str(found.get("message") or ""), place)
+
+
+def fingerprint(error_type: str, message: str, place: str) -> str:
+    """One word for one error: its class, its message without what differs from job to job, and where it came from."""
+    parts = "\n".join((error_type, normalised(message), place))
+    return hashlib.blake2b(parts.encode("utf-8", "replace"), digest_size=6).hexdigest()
+
+
+def normalised(message: str) -> str:
+    """The message with numbers, ids, addresses, quoted text and mail addresses replaced by marks."""
+    for pattern, mark in _VARYING:
+        message = pattern.sub(mark, message)
+    return message
+
+
+def own_frame(traceback: str) -> str:
+    """``file:function`` of the deepest frame outside installed packages and Python itself, or of the deepest at all.
+
+    No line number: an unrelated edit above must not split the group.
+    """
+    frames: list[tuple[str, str]] = _FRAME.findall(traceback)
+    own = [frame for frame in frames if not _FOREIGN.search(frame[0])]
+    if not frames:
+        return ""
+    path, function = (own or frames)[-1]
+    return f"{'/'.join(path.split('/')[-2:])}:{function}"
+
+
+_FRAME = re.compile(r'^\s*File "([^"]+)", line \d+, in (\S+)', re.MULTILINE)
+_FOREIGN = re.compile(r"site-packages|dist-packages|/lib/python\d|^<|/jobs/worker/")
+
+# In this order: the more telling first, since what is replaced cannot be matched again.
+_VARYING = (
+    (re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+"), "<mail>"),
+    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "<uuid>"),
+    (re.compile(r"\"[^\"]*\"|'[^']*'|`[^`]*`"), "<text>"),
+    (re.compile(r"\b0x[0-9a-fA-F]+\b|\b(?=[0-9a-fA-F]*\d)[0-9a-fA-F]{8,}\b"), "<hex>"),
+    (re.compile(r"\d+(?:[.,:]\d+)*"), "<n>"),
+)
