@@ -1,12 +1,14 @@
 """What a list of jobs is narrowed to: read from the query string, written back into it, shown as removable chips.
 
-The words are the command line's: ``state`` (repeatable), ``pool``, ``type``, ``tag``, ``search``, ``since``, ``limit``,
-``cursor``. Whatever arrives is bounded and cleaned here; what cannot be used is named in ``problems``.
+The words are the command line's: ``state`` (repeatable), ``pool``, ``type``, ``tag``, ``search``, ``group``,
+``since``, ``limit``, ``cursor``. Whatever arrives is bounded and cleaned here; what cannot be used is named in
+``problems``.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -26,7 +28,7 @@ STATES = tuple(str(state) for state in JobState)
 STATE_ALIASES = {"running": "leased", "retry": "retry_wait", "retry-wait": "retry_wait", "retrying": "retry_wait"}
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 DURATION = re.compile(r"(\d{1,9})([smhd])")
-WORD = re.compile(r'(state|pool|type|tag|since):("[^"]*"|\S+)')
+WORD = re.compile(r'(state|pool|type|tag|since|group):("[^"]*"|\S+)')
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Filters:
     type: str = ""
     tag: str = ""
     search: str = ""
+    group: str = ""  # fingerprint of an error
     since: str = ""  # as written: ISO 8601 or a duration back from now
     limit: int = PAGE
     cursor: str = ""
@@ -73,6 +76,7 @@ class Filters:
             type=_clean(query.get("type", "")),
             tag=_clean(query.get("tag", "")),
             search=_clean(query.get("search", "")),
+            group=_clean(query.get("group", "")),
             since=since,
             limit=_limit(query.get("limit", "")),
             cursor=_clean(query.get("cursor", ""), CURSOR_MAX),
@@ -91,14 +95,16 @@ class Filters:
     @property
     def narrowed(self) -> bool:
         """True when anything is filtered at all."""
-        return bool(self.states or self.pool or self.type or self.tag or self.search or self.since)
+        return bool(self.states or self.pool or self.type or self.tag or self.search or self.group or self.since)
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
         """The filter as (word, value): for hidden fields, chips and the query string."""
         pairs = [("state", state) for state in self.states]
         pairs += [
-            (word, getattr(self, word)) for word in ("pool", "type", "tag", "search", "since") if getattr(self, word)
+            (word, getattr(self, word))
+            for word in ("pool", "type", "tag", "search", "group", "since")
+            if getattr(self, word)
         ]
         return pairs
 
@@ -139,9 +145,26 @@ class Filters:
             type=self.type or None,
             tag=self.tag or None,
             search=self.search or None,
+            fingerprint=self.group or None,
             since=_moment(self.since, now) if self.since else None,
             until=until,
         )
+
+
+def words_of(selection: JobFilter, leave_out: Sequence[JobState] = ()) -> str:
+    """A selection as a sentence part; its states only where they are not just these."""
+    all_of_them = set(selection.states) == set(leave_out)
+    pairs = [] if all_of_them else [("state", str(state)) for state in selection.states]
+    given = {
+        "pool": selection.pool,
+        "type": selection.type,
+        "tag": selection.tag,
+        "search": selection.search,
+        "group": selection.fingerprint,
+        "since": selection.since and selection.since.isoformat(timespec="seconds"),
+    }
+    pairs += [(word, value) for word, value in given.items() if value]
+    return ", ".join(f"{word} {value}" for word, value in pairs)
 
 
 def _clean(text: str, limit: int = TEXT_MAX) -> str:

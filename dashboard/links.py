@@ -18,6 +18,11 @@ def job_url(job_id: str) -> str:
     return reverse("dashboard:jobs") + quote(job_id, safe="") + "/"
 
 
+def bulk_url(operation_id: str) -> str:
+    """The page of a bulk operation."""
+    return f"{reverse('dashboard:bulk')}?{urlencode({'id': operation_id})}"
+
+
 def job_fragment_url(job_id: str) -> str:
     """What an open page of the job fetches when something changed."""
     return f"{reverse('dashboard:fragment', args=['job'])}?{urlencode({'id': job_id})}"

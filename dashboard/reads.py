@@ -18,7 +18,7 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from jobs import api
-from jobs.api import ErrorGroup, JobFilter, LogPage, Noted, Page, Point, Reason, Worker
+from jobs.api import BulkOperation, ErrorGroup, JobFilter, LogPage, Noted, Page, Point, Reason, Worker
 from jobs.api.schedules import Forecast, ScheduleStatus
 from jobs.core.job import Job
 from jobs.exceptions import JobNotFound, OutcomeUnknown, StoreUnavailable
@@ -248,6 +248,31 @@ def jobs_by_id(job_ids: Sequence[str]) -> list[Job | None]:
     """Each of the jobs, None where there is none."""
     with _asking():
         return [_shown(job) if job else None for job in api.get_jobs(job_ids)]
+
+
+def count_within(selection: JobFilter, seconds: float) -> tuple[int, bool]:
+    """How many match, as far as that can be found out in this time, and whether these are all."""
+    last_known.refuse_while_away()
+    with api.budget(BUDGET_SECONDS + seconds):
+        return api.bulk.count_within(selection, seconds)
+
+
+def bulk_operations() -> list[BulkOperation]:
+    """The operations that are kept, newest first."""
+    with _asking():
+        return api.bulk.newest()
+
+
+def bulk_operation(id: str) -> BulkOperation:
+    """One operation, or BulkNotFound."""
+    with _asking():
+        return api.bulk.get(id)
+
+
+def bulk_refusals(id: str, limit: int) -> dict[str, str]:
+    """Why it was not done, by job."""
+    with _asking():
+        return {job: api.redaction.shown_text(why) for job, why in api.bulk.refusals(id, limit).items()}
 
 
 def error_groups(selection: JobFilter, sample: int) -> list[ErrorGroup]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
-from dashboard import health, login, matching, metrics, reveal, views, zones
+from dashboard import health, login, metrics, results, reveal, views, zones
 from dashboard.actions.views import action
-from dashboard.panels import PANELS
+from dashboard.panels import ELSEWHERE, PANELS
 
 app_name = "dashboard"
 
 dashboard = [
     *(
         path("" if panel.slug == "overview" else f"{panel.slug}/", views.page, {"slug": panel.slug}, name=panel.slug)
-        for panel in PANELS
+        for panel in (*PANELS, *ELSEWHERE)
     ),
     path("job/", views.job, name="job_by_query"),
     path("jobs/<path:job_id>/", views.job, name="job"),
@@ -23,9 +23,8 @@ dashboard = [
     path("reveal/", reveal.reveal, name="reveal"),
     path("snapshot/", views.snapshot, name="snapshot"),
     path("fragments/<slug:slug>/", views.fragment, name="fragment"),
+    path("bulk/results/", results.results, name="bulk_results"),
     path("actions/<slug:noun>/<slug:verb>/", action, name="action"),
-    path("matching/confirm/<slug:verb>/", matching.confirm, name="confirm_matching"),
-    path("matching/<slug:verb>/", matching.act, name="act_matching"),
     path("theme/", views.theme, name="theme"),
     path("timezone/", zones.choose, name="timezone"),
 ]

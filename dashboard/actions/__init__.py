@@ -7,11 +7,13 @@ may use it.
 
 from __future__ import annotations
 
-from dashboard.actions import jobs, pools, scheduler, schedules, workers
+from dashboard.actions import bulk, jobs, matching, pools, scheduler, schedules, workers
 from dashboard.actions.base import Action
 
 ACTIONS: tuple[Action, ...] = (
     *jobs.ACTIONS,
+    *matching.ACTIONS,
+    *bulk.ACTIONS,
     *pools.ACTIONS,
     *scheduler.ACTIONS,
     *workers.ACTIONS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django import forms
@@ -22,6 +22,10 @@ class Order:
     ids: tuple[str, ...]
     values: Mapping[str, Any]
     by: str
+    given: QueryDict = field(default_factory=QueryDict)
+    """All that came with the request, as it came: for actions whose things are not named by id."""
+    may: Callable[[str], bool] = lambda permission: False
+    """Whether who asks holds a permission, where what is needed depends on the thing."""
 
     @property
     def id(self) -> str:
@@ -58,11 +62,14 @@ class ActionForm(forms.Form):
         label="Why", required=False, max_length=REASON_MAX, widget=forms.TextInput({"placeholder": "for the audit log"})
     )
 
-    def __init__(self, *arguments: Any, ids: Sequence[str] = (), **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, ids: Sequence[str] = (), given: QueryDict | None = None, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
         self.ids = tuple(ids)
-        for field in self.fields.values():
-            field.widget.attrs.setdefault("autocomplete", "off")
+        self.given = given if given is not None else QueryDict()
+        for each in self.fields.values():
+            each.widget.attrs.setdefault("autocomplete", "off")
         self.prepare()
 
     def prepare(self) -> None:
@@ -71,9 +78,10 @@ class ActionForm(forms.Form):
 
 @dataclass(frozen=True)
 class Question:
-    """What the page says before an action is done. ``ids``: those that it will be done to; empty means nothing is left.
+    """What the page says before an action is done. ``ids``: those that it will be done to; ``number``: how many they
+    are where they are not named; none and a sentence in ``nothing_left`` means that there is nothing to do.
 
-    ``things`` are some of them with their addresses.
+    ``things`` are some of them with their addresses. ``hidden`` goes with the answer: what the question was about.
     """
 
     title: str
@@ -81,6 +89,13 @@ class Question:
     ids: tuple[str, ...]
     things: tuple[tuple[str, str, str], ...] = ()  # what, id, address
     nothing_left: str = ""
+    detail: str = ""
+    number: int | None = None
+    hidden: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return bool(self.nothing_left) and not (len(self.ids) if self.number is None else self.number)
 
     @property
     def more(self) -> int:
@@ -121,6 +136,10 @@ class Action:
         judged by it.
         """
         return frozenset(ids) if self.noun == "pool" else None
+
+    def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
+        """The same for a whole request."""
+        return self.pools_of(ids)
 
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         """What is asked before it is done to these; ``given`` is what else came with the request."""

@@ -32,14 +32,13 @@ SHOWN = 20
 class JobAction(Action):
     """One verb for jobs. ``states``: where it makes sense; ``each`` does it to many and answers by id.
 
-    ``doing`` and ``done`` are its words while it happens and afterwards; ``bulk``: also for all that match a filter.
+    ``doing`` and ``done`` are its words while it happens and afterwards.
     """
 
     states: frozenset[JobState]
     each: Callable[[Sequence[str]], Outcomes]
     doing: str
     done: str
-    bulk: bool = False
 
     def pools_of(self, ids: tuple[str, ...]) -> frozenset[str]:
         return frozenset(job.pool for job in reads.jobs_by_id(ids) if job is not None)
@@ -114,7 +113,6 @@ ACTIONS: tuple[JobAction, ...] = (
         doing="Resubmitting…",
         done="resubmitted",
         states=frozenset({JobState.DEAD, JobState.CANCELLED}),
-        bulk=True,
         key="r",
     ),
     _action(
@@ -157,11 +155,13 @@ ACTIONS: tuple[JobAction, ...] = (
         done="discarded",
         states=TERMINAL,
         permission=ADMINISTER,
-        bulk=True,
         final=True,
     ),
 )
 """In the order in which their buttons stand."""
+
+
+BY_VERB = {action.verb: action for action in ACTIONS}
 
 
 def possible(job: Job, user: Any) -> tuple[JobAction, ...]:

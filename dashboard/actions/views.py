@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -45,16 +46,16 @@ def action(request: HttpRequest, noun: str, verb: str) -> HttpResponseBase:
     given = request.POST if request.method == "POST" else request.GET
     ids = tuple(dict.fromkeys(id[:ID_MAX] for id in given.getlist("id")))[:AT_ONCE]
     try:
-        refuse_closed(request.user, found.pools_of(ids) if closed_pools(request.user) else frozenset())
+        refuse_closed(request.user, found.reach(ids, given) if closed_pools(request.user) else frozenset())
     except reads.UNREACHABLE:
         return _answer(request, found, Told(f"{reads.TROUBLE} Nothing was done.", ok=False, status=503))
     if request.method == "GET" or "ask" in given:
-        return _ask(request, found, given, ids, found.form(ids=ids))
+        return _ask(request, found, given, ids)
     return _do(request, found, ids)
 
 
 def _do(request: HttpRequest, found: Action, ids: tuple[str, ...]) -> HttpResponse:
-    form = found.form(request.POST, ids=ids)
+    form = found.form(request.POST, ids=ids, given=request.POST)
     if not form.is_valid():
         if request.accepts("text/html"):
             return _ask(request, found, request.POST, ids, form, status=400)
@@ -62,7 +63,7 @@ def _do(request: HttpRequest, found: Action, ids: tuple[str, ...]) -> HttpRespon
     who = request.user.get_username()
     try:
         with api.audit.acting(who, "dashboard", reason=form.cleaned_data["reason"]) as actor:
-            told = found.perform(Order(ids, form.cleaned_data, who))
+            told = found.perform(Order(ids, form.cleaned_data, who, request.POST, partial(may, request.user)))
     except Refused as refused:
         told = Told(str(refused), ok=False, status=refused.status)
     except OutcomeUnknown:
@@ -91,7 +92,12 @@ def _answer(request: HttpRequest, found: Action, told: Told) -> HttpResponse:
 
 
 def _ask(
-    request: HttpRequest, found: Action, given: QueryDict, ids: tuple[str, ...], form: ActionForm, status: int = 200
+    request: HttpRequest,
+    found: Action,
+    given: QueryDict,
+    ids: tuple[str, ...],
+    form: ActionForm | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     """Says exactly what is about to happen, and to what. Changes nothing."""
     back = _back(request, found, given)
@@ -100,6 +106,14 @@ def _ask(
     except reads.UNREACHABLE:
         messages.error(request, f"{reads.TROUBLE} Nothing was done.")
         return redirect(back)
+    except SchedulerError as error:
+        messages.error(request, f"{error} {error.fix}".strip())
+        return redirect(back)
+    if form is None:
+        asked = given.copy()
+        for name, value in question.hidden:
+            asked[name] = value
+        form = found.form(ids=ids, given=asked)
     context = shell(reads.overall()) | {
         "panel": PANELS[found.panel],
         "action": found,

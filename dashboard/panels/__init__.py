@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dashboard.panels.audit import Audit
 from dashboard.panels.base import Panel
+from dashboard.panels.bulk import Bulk
 from dashboard.panels.charts import Charts
 from dashboard.panels.dead import Dead
 from dashboard.panels.jobs import Jobs
@@ -14,6 +15,9 @@ from dashboard.panels.workers import Workers
 
 PANELS: tuple[Panel, ...] = (Overview(), Jobs(), Dead(), Pools(), Workers(), Schedules(), Charts(), Audit())
 
-BY_SLUG = {panel.slug: panel for panel in PANELS}
+ELSEWHERE: tuple[Panel, ...] = (Bulk(),)
+"""Pages that others lead to, and that have no place of their own in the navigation."""
 
-__all__ = ["BY_SLUG", "PANELS", "Panel"]
+BY_SLUG = {panel.slug: panel for panel in (*PANELS, *ELSEWHERE)}
+
+__all__ = ["BY_SLUG", "ELSEWHERE", "PANELS", "Panel"]

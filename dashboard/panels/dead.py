@@ -37,7 +37,6 @@ class Dead(Jobs):
             context
             | _summary(filters, overall, any_rows=bool(context["rows"]))
             | {"tabs": None, "matching": _matching(context, filters, overall)}
-            | {"matching_actions": [action for action in context["selection"] if action.bulk]}
         )
 
     def updates(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from django.http import HttpRequest
 
 from dashboard import findings, reads
 from dashboard.actions.jobs import JobAction, bulk_actions, possible
+from dashboard.actions.matching import matching_actions
 from dashboard.filters import Filters
 from dashboard.panels.base import Panel
+from dashboard.panels.bulk import under_way
 from dashboard.reads import Overall
 from jobs.core.job import Job
 from jobs.core.states import JobState
@@ -53,6 +55,9 @@ class Jobs(Panel):
             "all_states": filters.with_states().query,
             "pool_names": sorted(pool["name"] for pool in overall.pools),
             "selection": bulk_actions(request.user, filters.states),
+            "matching": None,
+            "matching_actions": matching_actions(request.user, filters),
+            "under_way": under_way(overall),
         }
 
     def updates(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:

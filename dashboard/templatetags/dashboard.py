@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 from django import template
 from django.http import HttpRequest
+from django.middleware.csrf import get_token
 from django.template import Context
 from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
@@ -44,6 +45,7 @@ register.filter("zone", formats.zone)
 register.filter("wall", formats.wall)
 register.filter("shortened", formats.shortened)
 register.filter("job_url", links.job_url)
+register.filter("bulk_url", links.bulk_url)
 register.filter("error_line", findings.error_line)
 register.filter("attempt_error", timeline.attempt_error)
 register.filter("outcome_state", timeline.outcome_state)
@@ -126,13 +128,34 @@ def act(context: Context, slug: str, id: str = "", words: str = "", *, loud: boo
     )
 
 
+@register.simple_tag(takes_context=True)
+def act_now(context: Context, slug: str, id: str, words: str, doing: str) -> SafeString:
+    """The same for what is done at once and asks nothing: a form with one button."""
+    action, request = BY_SLUG[slug], context["request"]
+    if not may(request.user, action.permission) or not _reaches(request, action, id):
+        return SafeString("")
+    return format_html(
+        '<form method="post" action="{}" data-act="{}" data-key="{}">'
+        '<input type="hidden" name="csrfmiddlewaretoken" value="{}"><input type="hidden" name="id" value="{}">'
+        '<input type="hidden" name="next" value="{}"><button class="button"{}>{}</button></form>',
+        action.url,
+        doing,
+        f"act {slug}",
+        get_token(request),
+        id,
+        context.get("here") or request.get_full_path(),
+        SafeString(" disabled") if context["overall"].trouble else "",
+        words,
+    )
+
+
 def _reaches(request: HttpRequest, action: Action, id: str) -> bool:
     """Asks for the pools of a thing only where there are some in which this user may not act, and once a request."""
     if not closed_pools(request.user):
         return True
     known = request.__dict__.setdefault("reached", {})
     if (action.noun, id) not in known:
-        known[action.noun, id] = may_reach(request.user, action.pools_of((id,) if id else ()))
+        known[action.noun, id] = may_reach(request.user, action.reach((id,) if id else (), request.GET))
     return bool(known[action.noun, id])
 
 

@@ -99,6 +99,11 @@ def start(
     return _open(request, id, confirmed, begins_in)
 
 
+def new_id() -> str:
+    """An id for an operation that is about to be asked for: asking twice with it starts one."""
+    return new_token()[:12]
+
+
 def undo(id: str) -> BulkOperation:
     """Takes back what a resubmit did, as far as it has not begun: its jobs that still wait are cancelled.
 
@@ -124,7 +129,7 @@ def undo(id: str) -> BulkOperation:
 
 
 def _open(request: BulkRequest, id: str | None, confirmed: int, begins_in: float) -> BulkOperation:
-    engine, id = get_engine(), id or new_token()[:12]
+    engine, id = get_engine(), id or new_id()
     if engine.bulk.open(id, request, confirmed=confirmed, begins_ms=int(begins_in * 1000)):
         facts = {"rate": request.rate, "undoes": request.undoes, "filter": _shown(request.filter)}
         after = {"confirmed": confirmed} | {name: value for name, value in facts.items() if value}

@@ -280,6 +280,8 @@ class WorkflowKeys:
         self.ended = prefix + "ended"  # zset: run → when it ended, ms
         self.named = prefix + "named:" + name  # zset per workflow: run → when it was created, ms
         self.clock = prefix + "clock"
+
+
 class BulkKeys:
     """Bulk operations, in one slot of their own. Bound: OPERATIONS_KEPT of jobs.engine.bulk."""
 

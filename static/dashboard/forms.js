@@ -39,9 +39,6 @@ export function forms(refresh) {
     if (form.matches("[data-theme-form]")) {
       event.preventDefault();
       theme(form, button);
-    } else if (form.matches("[data-slices]")) {
-      event.preventDefault();
-      slices(form, button);
     } else if (form.dataset.act || button?.dataset.act) {
       event.preventDefault();
       act(form, button, button?.dataset.act || form.dataset.act, refresh);
@@ -62,6 +59,7 @@ async function act(form, button, doing, refresh) {
   button.textContent = doing;
   try {
     const answer = await post(button.getAttribute("formaction") || form.getAttribute("action"), data);
+    if (answer.goto) return location.assign(answer.goto);
     say(answer.message, answer.ok);
     for (const box of form.querySelectorAll("input[name=id][type=checkbox]:checked")) box.checked = false;
     form.dispatchEvent(new Event("change", { bubbles: true }));
@@ -71,54 +69,6 @@ async function act(form, button, doing, refresh) {
   button.removeAttribute("aria-busy");
   button.textContent = label;
   await refresh();
-}
-
-/** Works through all that match in slices of a few seconds, with progress and a stop between slices. */
-async function slices(form, button) {
-  const data = new FormData(form);
-  const expected = Number(data.get("expected"));
-  const line = form.querySelector("[data-progress]");
-  const [bar, words, stop] = [line.querySelector("progress"), line.querySelector("[data-progress-words]"), line.querySelector("[data-stop]")];
-  let stopped = false;
-  let done = 0;
-  let failed = 0;
-  stop.addEventListener("click", () => (stopped = true), { once: true });
-  for (const each of form.querySelectorAll(".row:not([data-progress])")) each.hidden = true;
-  line.hidden = false;
-  words.textContent = form.dataset.slices;
-  for (;;) {
-    let answer;
-    try {
-      answer = await post(form.getAttribute("action"), data);
-    } catch {
-      answer = { ok: false, message: "The server did not answer." };
-    }
-    done += answer.done ?? 0;
-    bar.value = done;
-    words.textContent = `${done.toLocaleString("en")} of ${expected.toLocaleString("en")}`;
-    if (!answer.ok && answer.done === undefined) {
-      say(`${answer.message} ${done.toLocaleString("en")} were done before.`, false);
-      break;
-    }
-    failed += answer.failed;
-    if (!answer.cursor || stopped) {
-      const rest = answer.cursor ? ` Stopped; ${Math.max(0, expected - done - failed).toLocaleString("en")} are as they were.` : "";
-      say(`${answer.message}${rest}`, !failed);
-      document.querySelector("main h1").textContent = answer.message.replace(/\.$/, "");
-      for (const words of form.parentNode.querySelectorAll(":scope > p, :scope > ul")) words.hidden = true;
-      break;
-    }
-    data.set("cursor", answer.cursor);
-    data.set("so_far", String(done));
-    data.set("typed", String(expected));
-  }
-  stop.hidden = true;
-  const back = document.createElement("a");
-  back.className = "button primary";
-  back.href = data.get("next");
-  back.textContent = "Back to the list";
-  line.append(back);
-  back.focus();
 }
 
 async function theme(form, button) {

@@ -85,7 +85,7 @@ class TestAxe:
     def test_full_pages(self, visit: Visit, full: dict[str, str]) -> None:
         page = visit("administrator")
         jobs = [f"/dashboard/jobs/{full[name]}/" for name in ("leased", "succeeded", "long")]
-        others = ("/dashboard/matching/confirm/discard/?state=dead", "/dashboard/schedules/?name=nightly")
+        others = ("/dashboard/actions/matching/discard/?state=dead", "/dashboard/schedules/?name=nightly")
         for path in (*PAGES, *jobs, *others):
             page.goto(page.url.partition("/dashboard")[0] + path)
 
@@ -103,7 +103,7 @@ class TestAxe:
 def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
     page = visit("administrator")
     jobs = [f"/dashboard/jobs/{job_id}/" for job_id in full.values()]
-    others = ("/dashboard/matching/confirm/discard/?state=dead", "/dashboard/schedules/?name=nightly")
+    others = ("/dashboard/actions/matching/discard/?state=dead", "/dashboard/schedules/?name=nightly")
     for path in (*PAGES, *jobs, *others):
         page.goto(page.url.partition("/dashboard")[0] + path)
         for width in (320, 360, 720, 1000, 1440, 3840):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
 
-from dashboard import matching
+from dashboard.actions import matching
+from jobs.models import AuditEntry
+from jobs.services.bulk import BulkWorker
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.seeding import Shop
 
@@ -19,7 +23,7 @@ def hidden(page: object) -> dict[str, str]:
     in_question = False
     for tag, attributes in tags(page):
         if tag == "form":  # the frame of the page has forms of its own, for theme and log-out
-            in_question = "confirm" in str(attributes.get("class", "")) or "/matching/" in str(attributes.get("action"))
+            in_question = "confirm" in str(attributes.get("class", ""))
         elif in_question and tag == "input" and attributes.get("type") == "hidden":
             fields[str(attributes["name"])] = str(attributes["value"])
     fields.pop("csrfmiddlewaretoken", None)
@@ -112,8 +116,16 @@ class TestSelected:
 
 
 class TestAllThatMatch:
-    def question(self, client: Client, verb: str = "resubmit", **words: str) -> object:
-        return client.get(f"/dashboard/matching/confirm/{verb}/", {"state": "dead", **words})
+    def question(self, client: Client, verb: str = "resubmit", **words: str) -> Any:
+        return client.get(f"/dashboard/actions/matching/{verb}/", {"state": "dead", **words})
+
+    def answer(self, client: Client, page: Any, verb: str = "resubmit", **fields: str) -> Any:
+        return send(client, f"/dashboard/actions/matching/{verb}/", hidden(page) | fields)
+
+    def work(self, shop: Shop) -> None:
+        worker = BulkWorker(shop.engine)
+        while worker.tick()["parts"]:
+            pass
 
     def test_it_names_the_exact_number_and_the_filter(self, operator: Client, shop: Shop) -> None:
         for _ in range(3):
@@ -131,22 +143,31 @@ class TestAllThatMatch:
         question = self.question(operator, pool="billing")
         late = shop.dead(pool="billing")
 
-        answer = send(operator, "/dashboard/matching/resubmit/", hidden(question))
-
+        answer = self.answer(operator, question, reason="fixed in 4.2")
         assert answer.status_code == 303
+        assert {shop.state(job_id) for job_id in matching} == {"dead"}, "hosts do it, not the page"
+        self.work(shop)
+
+        words = text(operator.get(answer["Location"]))
+        assert "3 of 3 jobs resubmitted." in words
+        assert "fixed in 4.2" in words
         assert {shop.state(job_id) for job_id in matching} == {"ready"}
         assert (shop.state(other), shop.state(late)) == ("dead", "dead")
+        entry = AuditEntry.objects.get()
+        assert (entry.who, entry.action, entry.reason) == ("operator", "job.resubmit", "fixed in 4.2")
 
-    def test_sent_twice_it_does_nothing_the_second_time(self, operator: Client, shop: Shop) -> None:
+    def test_sent_twice_it_is_one_operation(self, operator: Client, shop: Shop) -> None:
         job_id = shop.dead()
-        fields = hidden(self.question(operator))
-        send(operator, "/dashboard/matching/resubmit/", fields, script=True)
+        question = self.question(operator)
+        first = self.answer(operator, question)
+        self.work(shop)
         shop.fail(job_id, "dead")
 
-        again = send(operator, "/dashboard/matching/resubmit/", fields, script=True)
+        again = self.answer(operator, question)
+        self.work(shop)
 
-        assert again.json()["done"] == 0
-        assert shop.state(job_id) == "dead"
+        assert again["Location"] == first["Location"]
+        assert (shop.state(job_id), shop.engine.jobs.get(job_id).resubmissions) == ("dead", 1)
 
     def test_a_large_number_has_to_be_typed(
         self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
@@ -156,52 +177,121 @@ class TestAllThatMatch:
         question = self.question(operator)
         assert "Type 3 to confirm" in text(question)
 
-        refused = send(operator, "/dashboard/matching/resubmit/", hidden(question) | {"typed": "2"}, script=True)
+        refused = self.answer(operator, question, typed="2")
         assert refused.status_code == 400
-        assert {shop.state(job_id) for job_id in dead} == {"dead"}
+        assert "type 3 to confirm" in text(refused)
+        assert shop.engine.bulk.newest() == []
 
-        done = send(operator, "/dashboard/matching/resubmit/", hidden(question) | {"typed": "3"}, script=True)
-        assert done.json() == {"done": 3, "failed": 0, "cursor": "", "message": "3 jobs resubmitted."}
+        self.answer(operator, question, typed="3")
+        self.work(shop)
+        assert {shop.state(job_id) for job_id in dead} == {"ready"}
 
-    def test_long_work_stops_after_a_slice_and_goes_on_from_there(
+    def test_what_takes_long_to_count_is_counted_first_and_confirmed_then(
         self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(matching, "SLICE_SECONDS", -1.0)  # every page is a slice
-        monkeypatch.setattr(matching, "SLICE_PAGE", 100)
-        ids = shop.many(250)
-        for job_id in ids:
-            shop.engine.jobs.cancel(job_id)
-        page = self.question(operator, state="cancelled")
+        monkeypatch.setattr(matching, "COUNT_SECONDS", -1.0)
+        monkeypatch.setattr("jobs.api.bulk._matching", lambda filter: iter([["a"], ["b"]]))
+        dead = [shop.dead() for _ in range(3)]
+        question = self.question(operator, search="insufficient")
+        assert "Resubmit more than 1 jobs?" in text(question)
+        page = self.answer(operator, question)["Location"]
+        self.work(shop)
 
-        first = send(operator, "/dashboard/matching/resubmit/", hidden(page))
-        assert "100 done, 150 left" in text(first)
-        second = send(operator, "/dashboard/matching/resubmit/", hidden(first))
-        assert "200 done, 50 left" in text(second)
-        last = send(operator, "/dashboard/matching/resubmit/", hidden(second))
+        assert "3 jobs match. Nothing has been done yet." in text(operator.get(page))
+        assert {shop.state(job_id) for job_id in dead} == {"dead"}
+        asked = operator.get("/dashboard/actions/bulk/confirm/", {"id": shop.engine.bulk.newest()[0].id})
+        send(operator, "/dashboard/actions/bulk/confirm/", hidden(asked))
+        self.work(shop)
 
-        assert last.status_code == 303
-        assert "250 jobs resubmitted." in text(operator.get(last["Location"]))
-        assert all(shop.engine.jobs.get(job_id).resubmissions == 1 for job_id in ids[::50])
+        assert {shop.state(job_id) for job_id in dead} == {"ready"}
 
-    def test_a_selection_without_a_moment_or_a_state_is_refused(self, operator: Client, shop: Shop) -> None:
+    def test_a_discard_waits_and_can_be_called_off(self, administrator: Client, shop: Shop) -> None:
+        job_id = shop.dead()
+        answer = self.answer(administrator, self.question(administrator, "discard"), "discard")
+        self.work(shop)
+        page = administrator.get(answer["Location"])
+        assert "1 job will be discarded in" in text(page)
+
+        called_off = send(administrator, "/dashboard/actions/bulk/cancel/", {"id": shop.engine.bulk.newest()[0].id})
+
+        assert "called off: nothing was done" in text(administrator.get(called_off["Location"]))
+        assert shop.state(job_id) == "dead"
+
+    def test_a_resubmit_is_undone_as_far_as_it_has_not_begun(self, operator: Client, shop: Shop) -> None:
+        waiting, begun = shop.dead(), shop.dead()
+        self.answer(operator, self.question(operator))
+        self.work(shop)
+        shop.succeed(begun)
+
+        undone = send(operator, "/dashboard/actions/bulk/undo/", {"id": shop.engine.bulk.newest()[0].id})
+        self.work(shop)
+
+        assert "1 of 2 jobs cancelled, 1 could not be" in text(operator.get(undone["Location"]))
+        assert (shop.state(waiting), shop.state(begun)) == ("cancelled", "succeeded")
+
+    def test_the_result_of_each_job_is_a_file(self, operator: Client, shop: Shop) -> None:
+        done, refused = shop.dead(), shop.dead()
+        page = self.answer(operator, self.question(operator), number="0")["Location"]
+        self.work(shop)
+        shop.engine.jobs.discard(refused)
+        [operation] = shop.engine.bulk.newest()
+        send(operator, "/dashboard/actions/bulk/confirm/", {"id": operation.id, "number": "2"})
+        self.work(shop)
+
+        answer = operator.get("/dashboard/bulk/results/", {"id": operation.id})
+
+        lines = b"".join(answer.streaming_content).decode().splitlines()
+        assert lines[0] == "job,result"
+        assert f"{done},done" in lines
+        assert next(line for line in lines if refused in line) != f"{refused},done"
+        assert "1 could not be" in text(operator.get(page))
+
+    def test_an_operator_can_neither_start_nor_confirm_a_discard(
+        self, operator: Client, administrator: Client, shop: Shop
+    ) -> None:
+        job_id = shop.dead()
+        question = self.question(administrator, "discard")
+        assert self.answer(operator, question, "discard").status_code == 403
+        self.answer(administrator, question, "discard", number="0")
+        self.work(shop)
+        [operation] = shop.engine.bulk.newest()
+        assert operation.state == "waiting"
+
+        fields = {"id": operation.id, "number": "1"}
+        assert send(operator, "/dashboard/actions/bulk/confirm/", fields).status_code == 403
+        assert shop.state(job_id) == "dead"
+
+    def test_a_selection_without_a_moment_is_refused(self, operator: Client, shop: Shop) -> None:
         shop.dead()
-        nonsense = ("soon", "2026-13-45T00:00Z", "2026-01-01T00:00")
-        for fields in (
-            *({"until": until, "state": "dead"} for until in nonsense),
-            {"until": datetime.now(UTC).isoformat()},
-        ):
-            assert send(operator, "/dashboard/matching/resubmit/", fields, script=True).status_code == 400
+        for until in ("soon", "2026-13-45T00:00Z", "2026-01-01T00:00"):
+            fields = {"until": until, "state": "dead"}
+            assert send(operator, "/dashboard/actions/matching/resubmit/", fields, script=True).status_code == 400
 
     def test_live_jobs_cannot_be_discarded_by_a_hand_made_filter(self, administrator: Client, shop: Shop) -> None:
         job_id = shop.ready()
         until = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
+        fields = {"state": "ready", "until": until}
 
-        answer = send(administrator, "/dashboard/matching/discard/", {"state": "ready", "until": until}, script=True)
+        answer = send(administrator, "/dashboard/actions/matching/discard/", fields, script=True)
 
-        assert answer.status_code == 409
+        assert (answer.status_code, answer.json()["message"]) == (409, "Jobs that are ready cannot be discarded.")
         assert shop.state(job_id) == "ready"
 
     def test_when_nothing_is_left_the_question_says_so(self, operator: Client) -> None:
         words = text(self.question(operator))
 
         assert re.search("Resubmit 0 jobs.* Nothing is left to resubmit", words)
+
+    def test_a_viewer_sees_what_is_under_way_and_no_button(
+        self, operator: Client, login: Callable[[str], Client], shop: Shop
+    ) -> None:
+        shop.dead()
+        page = self.answer(operator, self.question(operator, search="insufficient"), number="0")["Location"]
+        self.work(shop)
+        viewer = login("viewer")
+
+        assert "(waits for you)" in text(viewer.get("/dashboard/dead/"))
+        assert "Resubmit 1 job" in text(viewer.get("/dashboard/bulk/"))
+        one = viewer.get(page).content.decode().partition("<main")[2].partition("<footer")[0]
+        assert "/actions/" not in one
+        assert "There is no bulk operation" in text(viewer.get("/dashboard/bulk/", {"id": "gone"}))

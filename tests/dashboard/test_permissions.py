@@ -143,7 +143,7 @@ def test_a_deactivated_user_sees_nothing(viewer: Client, django_user_model) -> N
 def test_a_viewer_cannot_confirm_what_he_may_not_do(viewer: Client, shop: Shop) -> None:
     shop.dead()
 
-    assert viewer.get("/dashboard/matching/confirm/discard/?state=dead").status_code == 403
+    assert viewer.get("/dashboard/actions/matching/discard/?state=dead").status_code == 403
 
 
 def test_a_foreign_page_cannot_post(administrator: Client, shop: Shop) -> None:

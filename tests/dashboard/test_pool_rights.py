@@ -73,9 +73,11 @@ def test_all_that_match_cannot_be_acted_on_where_that_reaches_into_it(outsider: 
     kept, open_ = shop.dead(pool=KEPT), shop.dead(pool="mail")
 
     for query in ("?state=dead", f"?state=dead&pool={KEPT}"):
-        assert outsider.get(f"/dashboard/matching/confirm/resubmit/{query}").status_code == 403
-    assert outsider.get("/dashboard/matching/confirm/resubmit/?state=dead&pool=mail").status_code == 200
-    assert send(outsider, "/dashboard/matching/resubmit/", {"state": "dead", "until": _soon()}).status_code == 403
+        assert outsider.get(f"/dashboard/actions/matching/resubmit/{query}").status_code == 403
+    assert outsider.get("/dashboard/actions/matching/resubmit/?state=dead&pool=mail").status_code == 200
+    assert (
+        send(outsider, "/dashboard/actions/matching/resubmit/", {"state": "dead", "until": _soon()}).status_code == 403
+    )
     assert (shop.state(kept), shop.state(open_)) == ("dead", "dead")
 
 

@@ -130,6 +130,12 @@ def test_no_script_is_forgotten() -> None:
     tested = {call[1] for call in CALLS.values()}
 
     assert {path.stem for path in LUA_DIR.glob("*.lua")} - tested == {
+        "bulk_cancel",
+        "bulk_confirm",
+        "bulk_open",
+        "bulk_select",
+        "bulk_settle",
+        "bulk_take",
         "death_take",
         "death_told",
         "figures_count",

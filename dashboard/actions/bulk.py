@@ -1,0 +1,90 @@
+"""What people may do to a bulk operation that they, or others, have started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.core.exceptions import PermissionDenied
+from django.http import QueryDict
+
+from dashboard.actions.base import Action, Order, Question, Told
+from dashboard.actions.matching import BY_BULK, NumberForm, number_of
+from dashboard.formats import plural
+from dashboard.links import bulk_url
+from jobs import api
+from jobs.api import BulkOperation
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkOperationAction(Action):
+    """One verb for an operation, of which it names the number."""
+
+    def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
+        pool = api.bulk.get(ids[0]).request.filter.pool if ids else None
+        return frozenset({pool}) if pool else None
+
+    def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
+        operation = api.bulk.get(ids[0] if ids else "")
+        left = operation.total - operation.handled
+        return Question(
+            f"{self.label}: {operation.request.action} {plural(left, 'job')}?",
+            self.says,
+            ids,
+            hidden=(("number", str(operation.total)),),
+        )
+
+
+def _confirm(order: Order) -> Told:
+    operation = _allowed(order)
+    api.bulk.confirm(operation.id, number_of(order.given.get("number")))
+    return Told("It goes on.", goto=bulk_url(operation.id))
+
+
+def _cancel(order: Order) -> Told:
+    stopped = api.bulk.stop(order.id)
+    if not stopped.done:
+        return Told("It was called off: nothing was done.", goto=bulk_url(stopped.id))
+    return Told(f"Stopped. {plural(stopped.done, 'job')} had been dealt with.", goto=bulk_url(stopped.id))
+
+
+def _undo(order: Order) -> Told:
+    made = api.bulk.undo(order.id)
+    return Told("What has not begun is taken back.", goto=bulk_url(made.id))
+
+
+def _allowed(order: Order) -> BulkOperation:
+    """An operation is confirmed by those only who might have started it."""
+    operation = api.bulk.get(order.id)
+    permission = BY_BULK[operation.request.action].permission
+    if not order.may(permission):
+        raise PermissionDenied(permission)
+    return operation
+
+
+ACTIONS: tuple[Action, ...] = (
+    BulkOperationAction(
+        noun="bulk",
+        verb="confirm",
+        label="Go on",
+        says="It acts on the jobs that were counted, and on no others.",
+        perform=_confirm,
+        panel="bulk",
+        form=NumberForm,
+    ),
+    BulkOperationAction(
+        noun="bulk",
+        verb="cancel",
+        label="Cancel",
+        says="What was done stays done; the rest is as it was.",
+        perform=_cancel,
+        panel="bulk",
+    ),
+    BulkOperationAction(
+        noun="bulk",
+        verb="undo",
+        label="Undo",
+        says="Those of its jobs that have not begun are cancelled.",
+        perform=_undo,
+        panel="bulk",
+    ),
+)
