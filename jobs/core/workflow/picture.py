@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from jobs.core.workflow.definition import Edge
+from jobs.core.workflow.folding import Box
 from jobs.core.workflow.graph import Graph
-from jobs.core.workflow.layout import HEIGHT, WIDTH, Box, Layout, Line
+from jobs.core.workflow.layout import HEIGHT, WIDTH, Layout, Line
 
 NAME_MAX, WORD_MAX = 21, 24
 """Characters that fit into a box; SVG cuts no text by itself."""
