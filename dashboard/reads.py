@@ -7,10 +7,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -18,8 +20,22 @@ from django.core.signals import setting_changed
 from django.dispatch import receiver
 
 from jobs import api
-from jobs.api import BulkOperation, ErrorGroup, JobFilter, LogPage, Noted, Page, Point, Reason, Worker
+from jobs.api import (
+    BulkOperation,
+    ErrorGroup,
+    JobFilter,
+    LogPage,
+    Noted,
+    Page,
+    Partition,
+    Point,
+    PoolSettings,
+    Reason,
+    Scaling,
+    Worker,
+)
 from jobs.api.schedules import Forecast, ScheduleStatus
+from jobs.core.figures import Figures
 from jobs.core.job import Job
 from jobs.exceptions import JobNotFound, OutcomeUnknown, StoreUnavailable
 
@@ -46,7 +62,25 @@ HISTORY_EVERY_SECONDS = 2.0
 HISTORY_BUDGET_SECONDS = 4.0
 """Charts of a month add up tens of thousands of entries."""
 
+DIAGNOSIS_EVERY_SECONDS = 15.0
+DIAGNOSIS_SECONDS = 5.0
+"""So long a check of doctor may take before a page calls that a finding."""
+
+PACE_EVERY_SECONDS = 10.0
+"""So often it is read what each pool did lately: as often as the engine closes a step of its series."""
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check of doctor found, without the passwords of addresses."""
+
+    check: str
+    status: str  # ok, warning, failed or skipped
+    detail: str
+    setting: str
+    fix: str
 
 
 @dataclass(frozen=True)
@@ -164,15 +198,24 @@ last_known = LastKnown()
 _late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
 _forecast: Kept[Forecast] = Kept(FORECAST_EVERY_SECONDS)
 _points: dict[tuple[str, int], Kept[list[Point]]] = {}
+_diagnosis: Kept[list[Verdict]] = Kept(DIAGNOSIS_EVERY_SECONDS)
+_pace: defaultdict[str, Kept[list[Point]]] = defaultdict(lambda: Kept(PACE_EVERY_SECONDS))
+_shares: Kept[dict[str, dict[str, Figures]]] = Kept(PACE_EVERY_SECONDS)
+
+
+def forget() -> None:
+    """All that was read: the next page reads it anew."""
+    last_known.forget()
+    for kept in (_late, _forecast, _diagnosis, _shares):
+        kept.forget()
+    _pace.clear()
+    _points.clear()
 
 
 @receiver(setting_changed)
 def _forget(*, setting: str, **_: Any) -> None:
     if setting == "SCHEDULER":
-        last_known.forget()
-        _late.forget()
-        _forecast.forget()
-        _points.clear()
+        forget()
 
 
 def _overall() -> Overall:
@@ -281,6 +324,32 @@ def error_groups(selection: JobFilter, sample: int) -> list[ErrorGroup]:
         return api.error_groups(selection, sample=sample)
 
 
+def topology() -> Sequence[Partition]:
+    """Every partition with what it holds."""
+    with _asking():
+        return api.topology.list()
+
+
+def settings() -> list[api.Setting]:
+    """The settings in force, secrets masked."""
+    return api.settings()
+
+
+def diagnosis() -> list[Verdict]:
+    """What doctor finds, looked at again at most every 15 s. Takes some seconds where something hangs."""
+
+    def look() -> list[Verdict]:
+        from jobs.management.diagnosis import diagnose  # system checks and all: nothing else here needs them
+
+        found = diagnose(allowed_seconds=DIAGNOSIS_SECONDS)
+        return [
+            Verdict(one.check, one.status, api.shown_text(one.detail), one.setting, api.shown_text(one.fix))
+            for one in found
+        ]
+
+    return _diagnosis.read(look)
+
+
 def workers() -> list[Worker]:
     """Every worker host and worker that beats or has beaten lately."""
     with _asking():
@@ -298,6 +367,30 @@ def backlog(minutes: int) -> list[Noted]:
     """How many jobs were ready in each pool lately."""
     with _asking():
         return api.stats.backlog(minutes)
+
+
+def pace(names: Sequence[str]) -> dict[str, list[Point]]:
+    """What each of these pools did in the last hour, read at most every 10 s."""
+    with _asking():
+        return {name: _pace[name].read(partial(api.stats.points, name, 60)) for name in names}
+
+
+def types_of(pool: str) -> dict[str, Figures]:
+    """Job type → all that was ever counted of it in a pool, read at most every 10 s."""
+    with _asking():
+        return _shares.read(api.stats.by_pool_and_type).get(pool, {})
+
+
+def pool_settings(name: str) -> PoolSettings:
+    """What was set for a pool, or PoolNotFound."""
+    with _asking():
+        return api.pools.settings(name)
+
+
+def scalings(name: str) -> Sequence[Scaling]:
+    """What autoscaling decided over a pool, newest first."""
+    with _asking():
+        return list(reversed(api.pools.scalings(name)))
 
 
 def schedules() -> Sequence[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
-from dashboard import health, login, metrics, results, reveal, views, zones
+from dashboard import exports, health, login, metrics, results, reveal, views, zones
 from dashboard.actions.views import action
 from dashboard.panels import ELSEWHERE, PANELS
 
@@ -20,6 +20,7 @@ dashboard = [
     path("jobs/<path:job_id>/", views.job, name="job"),
     path("find/", views.find, name="find"),
     path("raw/", views.raw, name="raw"),
+    path("audit/export/", exports.audit, name="audit_export"),
     path("reveal/", reveal.reveal, name="reveal"),
     path("snapshot/", views.snapshot, name="snapshot"),
     path("fragments/<slug:slug>/", views.fragment, name="fragment"),

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -50,7 +51,7 @@ def favicon(request: HttpRequest) -> HttpResponse:
 @requires(VIEW)
 def page(request: HttpRequest, slug: str) -> HttpResponseBase:
     """A panel within the shell. An unreachable store shows as a banner over the last that is known."""
-    panel = BY_SLUG[slug]
+    panel = _panel(request, slug)
     overall = reads.overall()
     query = request.GET.urlencode()
     context = shell(overall) | {
@@ -79,7 +80,7 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
             return JsonResponse(
                 {"error": {"code": "not_found", "message": "There is no such panel.", "fix": ""}}, status=404
             )
-        panel = BY_SLUG[slug]
+        panel = _panel(request, slug)
         common |= {"here": _here(request, panel)}
         if "updates" in request.GET and hasattr(panel, "updates"):
             return render(request, "dashboard/rows.html", common | panel.updates(request, overall))
@@ -180,6 +181,14 @@ def theme(request: HttpRequest) -> HttpResponseBase:
             secure=settings.SESSION_COOKIE_SECURE,
         )
     return response
+
+
+def _panel(request: HttpRequest, slug: str) -> Panel:
+    """The panel, if this user may open it."""
+    panel = BY_SLUG[slug]
+    if not may(request.user, panel.permission):
+        raise PermissionDenied(panel.permission)
+    return panel
 
 
 def _read(context: Callable[[], dict[str, Any]], overall: Overall) -> dict[str, Any]:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 
 from dashboard import reads
 from dashboard.actions.base import Action, ActionForm, Order, Told
 from dashboard.actions.pausing import SAYS, PauseForm, options
-from dashboard.formats import plural
+from dashboard.formats import count, plural
 from jobs import api
+from jobs.exceptions import SchedulerError
 
 MOST_SLOTS = 1_000
+MOST = 2_147_483_647
+LONGEST_WAIT = 7 * 86_400.0
+
+AUTOSCALE_DEFAULTS: dict[str, Any] = {
+    "mode": "off",
+    "min_slots": 1,
+    "max_slots": 20,
+    "target_wait_seconds": 5.0,
+    "tolerance_seconds": 1.0,
+    "cooldown_seconds": 30.0,
+}
+"""What the form offers for a pool that was never sized by a machine."""
 
 
 class ScaleForm(ActionForm):
@@ -32,6 +47,77 @@ class ScaleForm(ActionForm):
             self.now = f"Now {pool['slots']} each, {pool['slots_actual']} over {workers}."
 
 
+class LimitForm(ActionForm):
+    field_order = ("max_running", "max_pending", "reason")
+    max_running = forms.IntegerField(
+        label="Jobs at once, over all hosts", min_value=0, max_value=MOST, required=False, help_text="Empty: no limit."
+    )
+    max_pending = forms.IntegerField(
+        label="Jobs that may wait",
+        min_value=0,
+        max_value=MOST,
+        required=False,
+        help_text="Beyond it new jobs are refused; retries and children of workflows are not. Empty: no limit.",
+    )
+
+    def prepare(self) -> None:
+        pool = next((pool for pool in reads.overall().pools if pool["name"] in self.ids), None)
+        if pool is not None:
+            for name in ("max_running", "max_pending"):
+                self.fields[name].initial = pool[name]
+            self.now = f"Now {plural(pool['leased'], 'job')} run and {count(pool['ready'])} are ready."
+
+
+class AutoscaleForm(ActionForm):
+    """How a machine sizes the pool. The numbers are those of ``api.pools.autoscale``."""
+
+    field_order = (
+        "mode",
+        "min_slots",
+        "max_slots",
+        "target_wait_seconds",
+        "tolerance_seconds",
+        "cooldown_seconds",
+        "reason",
+    )
+    mode = forms.ChoiceField(
+        label="Autoscaling",
+        choices=(
+            ("off", "off: the slots are as set by hand"),
+            ("dry_run", "dry run: decisions are recorded and not carried out"),
+            ("on", "on: the slots follow the wait"),
+        ),
+    )
+    min_slots = forms.IntegerField(label="Least slots per worker process", min_value=0, max_value=MOST_SLOTS)
+    max_slots = forms.IntegerField(label="Most slots per worker process", min_value=1, max_value=MOST_SLOTS)
+    target_wait_seconds = forms.FloatField(
+        label="Seconds that a job should wait for its start", min_value=0.001, max_value=LONGEST_WAIT
+    )
+    tolerance_seconds = forms.FloatField(
+        label="Off by so many seconds nothing is changed", min_value=0, max_value=LONGEST_WAIT
+    )
+    cooldown_seconds = forms.FloatField(label="Least seconds between two changes", min_value=0, max_value=LONGEST_WAIT)
+
+    def prepare(self) -> None:
+        values = dict(AUTOSCALE_DEFAULTS)
+        try:
+            rule = reads.pool_settings(self.ids[0]).autoscale if self.ids else None
+        except (SchedulerError, *reads.UNREACHABLE):
+            rule = None
+        if rule is not None:
+            values |= {name: getattr(rule, name) for name in values if name != "mode"}
+            values["mode"] = "dry_run" if rule.dry_run else "on"
+        for name, value in values.items():
+            self.fields[name].initial = value
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        least, most = cleaned.get("min_slots"), cleaned.get("max_slots")
+        if least is not None and most is not None and least > most:
+            self.add_error("min_slots", "The least must not be above the most.")
+        return cleaned
+
+
 def _pause(order: Order) -> Told:
     api.pools.pause(order.id, **options(order.values))
     return Told(f"Pool {order.id} is paused.")
@@ -40,6 +126,22 @@ def _pause(order: Order) -> Told:
 def _resume(order: Order) -> Told:
     api.pools.resume(order.id)
     return Told(f"Pool {order.id} goes on.")
+
+
+def _limit(order: Order) -> Told:
+    limits = {name: order.values[name] for name in ("max_running", "max_pending")}
+    api.pools.limit(order.id, **limits)
+    running, pending = limits["max_running"], limits["max_pending"]
+    words = "no limit to what runs" if running is None else f"at most {count(running)} at once"
+    more = "no limit to what waits" if pending is None else f"at most {count(pending)} waiting"
+    return Told(f"Pool {order.id}: {words}, {more}.")
+
+
+def _autoscale(order: Order) -> Told:
+    rule = {name: order.values[name] for name in AUTOSCALE_DEFAULTS}
+    api.pools.autoscale(order.id, **rule)
+    words = {"off": "is off", "dry_run": "decides, and changes nothing", "on": "is on"}[rule["mode"]]
+    return Told(f"Autoscaling of pool {order.id} {words}.")
 
 
 def _scale(order: Order) -> Told:
@@ -76,5 +178,24 @@ ACTIONS: tuple[Action, ...] = (
         perform=_scale,
         panel="pools",
         form=ScaleForm,
+    ),
+    Action(
+        noun="pool",
+        verb="limit",
+        label="Limit",
+        says="Holds over all hosts, from now on and for good. What runs goes on, also beyond a new limit.",
+        perform=_limit,
+        panel="pools",
+        form=LimitForm,
+    ),
+    Action(
+        noun="pool",
+        verb="autoscale",
+        label="Autoscale",
+        says="Slots follow how long jobs wait, within the bounds. Try it with a dry run first: the pool’s page shows "
+        "what it would have done, and why.",
+        perform=_autoscale,
+        panel="pools",
+        form=AutoscaleForm,
     ),
 )

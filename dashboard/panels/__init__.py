@@ -7,13 +7,26 @@ from dashboard.panels.base import Panel
 from dashboard.panels.bulk import Bulk
 from dashboard.panels.charts import Charts
 from dashboard.panels.dead import Dead
+from dashboard.panels.doctor import Doctor
 from dashboard.panels.jobs import Jobs
 from dashboard.panels.overview import Overview
 from dashboard.panels.pools import Pools
 from dashboard.panels.schedules import Schedules
+from dashboard.panels.topology import Topology
 from dashboard.panels.workers import Workers
 
-PANELS: tuple[Panel, ...] = (Overview(), Jobs(), Dead(), Pools(), Workers(), Schedules(), Charts(), Audit())
+PANELS: tuple[Panel, ...] = (
+    Overview(),
+    Jobs(),
+    Dead(),
+    Pools(),
+    Workers(),
+    Schedules(),
+    Charts(),
+    Topology(),
+    Audit(),
+    Doctor(),
+)
 
 ELSEWHERE: tuple[Panel, ...] = (Bulk(),)
 """Pages that others lead to, and that have no place of their own in the navigation."""

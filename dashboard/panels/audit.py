@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import DatabaseError
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
+from dashboard.deeds import Deed
 from dashboard.panels.base import Panel
 from dashboard.reads import Overall
 from jobs import api
@@ -17,6 +19,33 @@ from jobs.api.audit import AuditFilter
 WORDS = ("who", "action", "target", "source")
 SOURCES = ("command", "admin", "dashboard", "api", "python")
 SPANS = {"1h": 3_600, "1d": 86_400, "7d": 604_800, "30d": 2_592_000}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which entries: the words of the address."""
+
+    given: dict[str, str]
+    span: str
+
+    @classmethod
+    def read(cls, query: QueryDict) -> Wanted:
+        given = {word: query.get(word, "").strip()[:300] for word in WORDS}
+        span = query.get("since", "")
+        return cls(given, span if span in SPANS else "")
+
+    @property
+    def since(self) -> datetime | None:
+        return timezone.now() - timedelta(seconds=SPANS[self.span]) if self.span else None
+
+    @property
+    def filter(self) -> AuditFilter:
+        return AuditFilter(**self.given, since=self.since)
+
+    def query(self, **more: str) -> str:
+        words = QueryDict(mutable=True)
+        words.update({word: value for word, value in {**self.given, "since": self.span, **more}.items() if value})
+        return words.urlencode()
 
 
 class Audit(Panel):
@@ -30,19 +59,16 @@ class Audit(Panel):
     refresh_seconds = 10.0
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
-        given = {word: request.GET.get(word, "").strip()[:300] for word in WORDS}
-        span = request.GET.get("since", "")
-        since = timezone.now() - timedelta(seconds=SPANS[span]) if span in SPANS else None
-        common = {"given": given, "since": span if span in SPANS else "", "spans": tuple(SPANS), "sources": SOURCES}
+        wanted = Wanted.read(request.GET)
+        common = {"given": wanted.given, "since": wanted.span, "spans": tuple(SPANS), "sources": SOURCES}
         try:
-            page = api.audit.list(AuditFilter(**given, since=since), cursor=request.GET.get("cursor", "")[:20])
+            page = api.audit.list(wanted.filter, cursor=request.GET.get("cursor", "")[:20])
         except DatabaseError:
-            return common | {"unread": True, "entries": [], "older": ""}
-        older = QueryDict(mutable=True)
-        older.update({word: value for word, value in {**given, "since": span}.items() if value})
-        older["cursor"] = page.next_cursor or ""
+            return common | {"unread": True, "deeds": [], "older": ""}
         return common | {
-            "entries": page.items,
-            "older": older.urlencode() if page.next_cursor else "",
-            "narrowed": any(given.values()) or since is not None,
+            "deeds": [Deed(entry) for entry in page.items],
+            "older": wanted.query(cursor=page.next_cursor) if page.next_cursor else "",
+            "narrowed": bool(wanted.query()),
+            "as_table": wanted.query(format="csv"),
+            "as_lines": wanted.query(format="jsonl"),
         }

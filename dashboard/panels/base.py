@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from django.http import HttpRequest
 
+from dashboard.permissions import VIEW
 from dashboard.reads import Overall
 
 
@@ -28,6 +29,8 @@ class Panel:
     group: ClassVar[str] = ""
     key: ClassVar[str]  # the second key of its shortcut: g, then this
     badge: ClassVar[Badge | None] = None
+    permission: ClassVar[str] = VIEW
+    """Who may open it; others see it nowhere."""
     on_phone: ClassVar[bool] = False
     """Whether it has one of the four places in the bar of small screens; the others stand behind "More"."""
     refresh_seconds: ClassVar[float] = 2.0

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
 
-from dashboard import reads
+from dashboard import findings, reads
 from dashboard.formats import plural
 from dashboard.panels.base import Panel
 from dashboard.permissions import OPERATE, may
 from dashboard.reads import Overall
 from jobs.api import Worker
-from jobs.core.job import moment
+from jobs.core.job import Job, moment
 
 CURRENT_SHOWN = 12
+"""Running jobs of one worker that are named, the longest first."""
+
+ASKED = 200
+"""Running jobs, over all workers, that are asked how far they are."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A job that a worker runs. ``job`` is None where it could not be read, or ended a moment ago."""
+
+    id: str
+    type: str
+    seconds: float | None
+    job: Job | None
+    now: datetime
+
+    @property
+    def progress(self) -> str:
+        return findings.progress_of(self.job, self.now) if self.job and self.job.progress else ""
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until its time limit; None where it has none, or nothing is known of it."""
+        if self.job is None or self.job.timeout is None or self.seconds is None:
+            return None
+        return max(0.0, self.job.timeout - self.seconds)
+
+    @property
+    def is_stuck(self) -> bool:
+        """It has told no progress for so long that it is called stalled."""
+        return self.job is not None and self.job.silence(self.now) is not None
 
 
 @dataclass(frozen=True)
@@ -25,6 +56,7 @@ class Member:
     """A worker (or its supervisor) as the page shows it."""
 
     worker: Worker
+    current: tuple[Running, ...] = ()
 
     @property
     def seen_at(self) -> datetime:
@@ -43,12 +75,8 @@ class Member:
         return self.worker.alive and self.worker.state == "consuming"
 
     @property
-    def current(self) -> list[dict[str, Any]]:
-        return self.worker.current[:CURRENT_SHOWN]
-
-    @property
     def current_more(self) -> int:
-        return max(0, len(self.worker.current) - CURRENT_SHOWN)
+        return max(0, self.worker.running - len(self.current))
 
 
 @dataclass(frozen=True)
@@ -84,6 +112,16 @@ class Host:
         return max(member.seen_at for member in (*self.members, self.supervisor) if member is not None)
 
     @property
+    def version(self) -> str:
+        return self.supervisor.worker.version if self.supervisor else next((m.worker.version for m in self.members), "")
+
+    @property
+    def gone_words(self) -> str:
+        """Of a host that is silent: what it left behind."""
+        running = sum(member.worker.running for member in self.members)
+        return f"{plural(running, 'job')} ran on it, and will be taken back when the leases end" if running else ""
+
+    @property
     def trouble(self) -> str:
         """Why it takes no jobs, or that it is silent; empty when all is well."""
         if not self.alive:
@@ -104,15 +142,52 @@ class Workers(Panel):
     key = "w"
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
-        hosts = by_host(reads.workers())
-        return {"hosts": hosts, "sentence": _sentence(hosts), "operates": may(request.user, OPERATE)}
+        workers = reads.workers()
+        hosts = by_host(workers, _running(workers, overall.now))
+        return {
+            "hosts": hosts,
+            "newest": newest_version(hosts),
+            "sentence": _sentence(hosts),
+            "operates": may(request.user, OPERATE),
+        }
 
 
-def by_host(workers: Sequence[Worker]) -> list[Host]:
+def _running(workers: Sequence[Worker], now: datetime) -> dict[str, tuple[Running, ...]]:
+    """What each worker runs, the longest first, with how far it is: all of them asked for at once."""
+    told = {
+        worker.id: sorted(worker.running_jobs(), key=lambda job: -(job["age_seconds"] or 0))[:CURRENT_SHOWN]
+        for worker in workers
+        if worker.alive
+    }
+    ids = [str(job.get("id")) for jobs in told.values() for job in jobs][:ASKED]
+    found = {job.id: job for job in reads.jobs_by_id(ids) if job is not None and job.is_running} if ids else {}
+    return {
+        worker_id: tuple(
+            Running(
+                id=(id_ := str(job.get("id"))),
+                type=str(job.get("type") or (found[id_].type if id_ in found else "")),
+                seconds=job["age_seconds"],
+                job=found.get(id_),
+                now=now,
+            )
+            for job in jobs
+        )
+        for worker_id, jobs in told.items()
+    }
+
+
+def newest_version(hosts: Sequence[Host]) -> str:
+    """The release of the living host that started last; older ones beside it are worth a look."""
+    alive = [host for host in hosts if host.alive and host.supervisor and host.version]
+    newest = max(alive, key=lambda host: host.supervisor.started_at if host.supervisor else host.seen_at, default=None)
+    return newest.version if newest else ""
+
+
+def by_host(workers: Sequence[Worker], running: Mapping[str, tuple[Running, ...]] | None = None) -> list[Host]:
     """Workers grouped by their host, living hosts first, then by name."""
     groups: dict[str, list[Member]] = {}
     for worker in workers:
-        groups.setdefault(worker.host, []).append(Member(worker))
+        groups.setdefault(worker.host, []).append(Member(worker, (running or {}).get(worker.id, ())))
     hosts = [
         Host(
             host_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString, mark_safe
 from dashboard import findings, formats, links, timeline
 from dashboard.actions import BY_SLUG
 from dashboard.actions.base import Action
+from dashboard.panels.base import Panel
 from dashboard.permissions import closed_pools, may, may_reach
 from jobs.core.job import Job, iso
 from jobs.core.schedule.strip import Strip
@@ -49,6 +50,18 @@ register.filter("bulk_url", links.bulk_url)
 register.filter("error_line", findings.error_line)
 register.filter("attempt_error", timeline.attempt_error)
 register.filter("outcome_state", timeline.outcome_state)
+
+
+@register.filter
+def percent(part: float) -> str:
+    """``37 %``"""
+    return f"{100 * part:.0f} %"
+
+
+@register.filter
+def open_to(panels: Iterable[Panel], user: Any) -> list[Panel]:
+    """The panels that this user may open."""
+    return [panel for panel in panels if may(user, panel.permission)]
 
 
 @register.filter

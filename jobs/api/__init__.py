@@ -6,7 +6,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jobs.api import audit, bulk, pools, scheduler, stats, types, workers, workflows
+from jobs.api import audit, bulk, pools, scheduler, stats, topology, types, workers, workflows
 from jobs.api.bulk import (
     BulkProgress,
     acancel_matching,
@@ -18,6 +18,7 @@ from jobs.api.bulk import (
     discard_matching,
     resubmit_matching,
 )
+from jobs.api.configuration import Setting, settings
 from jobs.api.dead_letters import ErrorGroup, aerror_groups, error_groups
 from jobs.api.following import follow
 from jobs.api.handle import JobHandle
@@ -67,6 +68,7 @@ from jobs.engine import (
     LogPage,
     Noted,
     Page,
+    Partition,
     Point,
     Pool,
     PoolNotFound,
@@ -117,6 +119,7 @@ __all__ = [
     "LogPage",
     "Noted",
     "Page",
+    "Partition",
     "Pause",
     "Point",
     "Pool",
@@ -125,6 +128,7 @@ __all__ = [
     "Reason",
     "Retry",
     "Scaling",
+    "Setting",
     "Snapshot",
     "Snooze",
     "UniqueBy",
@@ -187,12 +191,14 @@ __all__ = [
     "scheduler",
     "schedules",
     "server",
+    "settings",
     "shown",
     "shown_log",
     "shown_payload",
     "shown_text",
     "shown_value",
     "stats",
+    "topology",
     "types",
     "wait",
     "workers",

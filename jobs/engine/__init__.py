@@ -29,6 +29,7 @@ from jobs.engine.listing import JobFilter, Page
 from jobs.engine.logs import LogPage, Logs, NewLines
 from jobs.engine.news import News
 from jobs.engine.outbox import Outbox
+from jobs.engine.partitions import Partition, Partitions
 from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Autoscale, Pool, PoolNotFound, Pools, PoolSettings
 from jobs.engine.redaction import Visible
@@ -65,6 +66,7 @@ __all__ = [
     "News",
     "Noted",
     "Page",
+    "Partition",
     "Pause",
     "PauseState",
     "Point",
@@ -119,6 +121,7 @@ class Engine:
         self.outbox = Outbox(store)
         self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
         self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.limits)
+        self.partitions = Partitions(store, self.topology)
         self.scalings = Scalings(store, clock)
         self.backlog = Backlog(store, clock, self.pools)
         self.upkeep = Upkeep(store, self.topology, self.jobs, self.leases, self.workers, self.series)

@@ -1,0 +1,107 @@
+"""The audit log as sentences: who did what to which thing, with a link to it; and as a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from django.urls import reverse
+
+from dashboard.formats import count
+from dashboard.links import job_url
+from jobs.api.audit import AuditRecord
+
+PAST = {
+    "autoscale": "set the autoscaling of",
+    "backfill": "backfilled",
+    "cancel": "cancelled",
+    "create": "created",
+    "delete": "deleted",
+    "discard": "discarded",
+    "drain": "told to drain",
+    "limit": "limited",
+    "override": "overrode",
+    "pause": "paused",
+    "resubmit": "resubmitted",
+    "resume": "resumed",
+    "retry": "retried",
+    "reveal": "revealed",
+    "run": "started",
+    "run_now": "started",
+    "scale": "scaled",
+    "signal": "signalled",
+    "start": "started",
+    "stop": "told to stop",
+    "update": "changed",
+}
+LISTED = {"pool": "pools", "schedule": "schedules"}
+"""Things that have a page of their own within a panel: noun → slug."""
+
+COLUMNS = ("at", "who", "source", "action", "target", "reason", "before", "after")
+
+
+@dataclass(frozen=True)
+class Deed:
+    """An entry with its words. ``url`` is empty where there is no page of the thing (any more)."""
+
+    entry: AuditRecord
+
+    @property
+    def _noun(self) -> str:
+        return self.entry.action.partition(".")[0]
+
+    @property
+    def did(self) -> str:
+        """``resubmitted job``; an action without a word of its own is shown as it is."""
+        _, _, verb = self.entry.action.partition(".")
+        if verb not in PAST:
+            return self.entry.action
+        noun = "" if self._noun == "scheduler" or self.number is not None else f" {self._noun}"
+        return PAST[verb] + (noun or " everything" if self._noun == "scheduler" else noun)
+
+    @property
+    def number(self) -> int | None:
+        """To how many, where it was more than one."""
+        done = self.entry.after.get("done") if isinstance(self.entry.after, dict) else None
+        return done if isinstance(done, int) and done > 1 else None
+
+    @property
+    def how_many(self) -> str:
+        return "" if self.number is None else count(self.number)
+
+    @property
+    def url(self) -> str:
+        target = self.entry.target
+        if not target or self.number is not None or self.entry.action.endswith((".delete", ".discard")):
+            return ""
+        if self._noun == "job":
+            return job_url(target)
+        if self._noun == "worker":
+            return reverse("dashboard:workers")
+        slug = LISTED.get(self._noun)
+        return f"{reverse(f'dashboard:{slug}')}?name={quote(target, safe='')}" if slug else ""
+
+
+def as_lines(entries: Iterable[AuditRecord]) -> str:
+    """One JSON object a line."""
+    return "".join(json.dumps(entry.as_dict(), ensure_ascii=False) + "\n" for entry in entries)
+
+
+def as_table(entries: Iterable[AuditRecord]) -> str:
+    """CSV with a head. A cell that a spreadsheet would take for a formula begins with an apostrophe."""
+    file = io.StringIO()
+    rows = csv.writer(file)
+    rows.writerow(COLUMNS)
+    for entry in entries:
+        shown = entry.as_dict()
+        rows.writerow([_cell(shown[name]) for name in COLUMNS])
+    return file.getvalue()
+
+
+def _cell(value: object) -> str:
+    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text

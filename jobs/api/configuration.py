@@ -1,0 +1,38 @@
+"""The settings in force, as people may see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from jobs.api.redaction import shown_text
+from jobs.conf import DEFAULTS, KEYS, get_settings
+from jobs.core.redaction import Redaction
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """One key of ``SCHEDULER``. ``is_default``: the project does not say otherwise."""
+
+    key: str
+    value: Any
+    is_default: bool
+
+
+def settings() -> list[Setting]:
+    """All of them, by key. Passwords and tokens are masked."""
+    found = get_settings()
+    values = {key: getattr(found, name) for key, name in KEYS.items()}
+    shown = Redaction(found.redact_keys).value({key: _plain(value) for key, value in values.items()})
+    return [
+        Setting(key=key, value=_without_passwords(shown[key]), is_default=values[key] == DEFAULTS[key])
+        for key in sorted(values)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str, list, dict)) else str(value)
+
+
+def _without_passwords(value: Any) -> Any:
+    return shown_text(value) if isinstance(value, str) else value

@@ -1,0 +1,67 @@
+"""What each partition of each pool holds: the shape of the store, and whether the work is spread over it evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from jobs.core.job import Route
+from jobs.store.connection import Store
+from jobs.store.keys import partition_keys
+from jobs.store.topology import Topology
+
+COUNTED = ("ready", "scheduled", "retry_wait", "blocked", "leased", "throttled", "dead")
+LIVE = COUNTED[:-1]
+
+
+class Partition(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition at one moment. ``ready``: without jobs that are parked."""
+
+    pool: str
+    version: int
+    partition: int
+    ready: int
+    scheduled: int
+    retry_wait: int
+    blocked: int
+    leased: int
+    throttled: int
+    dead: int
+
+    @property
+    def live(self) -> int:
+        """Jobs that have not ended."""
+        return sum(getattr(self, state) for state in LIVE)
+
+
+class Partitions:
+    """One round trip for all of them, whatever they hold."""
+
+    def __init__(self, store: Store, topology: Topology) -> None:
+        self._store = store
+        self._topology = topology
+
+    def all(self) -> list[Partition]:
+        """Every partition of every live version, by pool, oldest version first."""
+        routes = self._topology.partitions()
+        replies = self._store.read(lambda client: self._count(client, routes)) if routes else []
+        width = len(COUNTED)
+        return [
+            Partition(
+                pool=route.pool,
+                version=route.version,
+                partition=route.partition,
+                **dict(zip(COUNTED, replies[at * width : (at + 1) * width], strict=True)),
+            )
+            for at, route in enumerate(routes)
+        ]
+
+    def _count(self, client: Any, routes: Sequence[Route]) -> list[int]:
+        pipeline = client.pipeline(transaction=False)
+        for route in routes:
+            keys = partition_keys(self._store.namespace, route)
+            for state in COUNTED:
+                pipeline.zcard(keys.index(state))
+        return list(pipeline.execute())
