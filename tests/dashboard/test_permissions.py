@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.actions.jobs import ACTIONS
 from dashboard.permissions import ADMINISTER, OPERATE
 from tests.dashboard.browsing import TOKEN, send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
-
-OPEN = {"livez", "readyz", "accounts/login/", "accounts/logout/", "favicon.ico", ""}
-"""What may be asked for without a login: it shows nothing and changes nothing but the asker's own session."""
 
 PAGES = (
     "/dashboard/",
@@ -26,23 +20,6 @@ PAGES = (
     "/dashboard/schedules/",
 )
 MACHINE = ("/dashboard/snapshot/", "/dashboard/fragments/overview/", "/dashboard/fragments/jobs/")
-
-
-def addresses() -> Iterator[tuple[str, URLPattern]]:
-    def walk(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tuple[str, URLPattern]]:
-        for pattern in patterns:
-            route = prefix + str(pattern.pattern)
-            if isinstance(pattern, URLResolver):
-                yield from walk(pattern.url_patterns, route)
-            else:
-                yield route, pattern
-
-    return walk(get_resolver("dashboard.urls").url_patterns, "")
-
-
-@pytest.mark.parametrize(("route", "pattern"), list(addresses()))
-def test_every_address_asks_for_a_permission_or_is_listed_as_open(route: str, pattern: URLPattern) -> None:
-    assert route in OPEN or hasattr(pattern.callback, "required_permissions"), route
 
 
 @pytest.mark.parametrize("page", PAGES)
