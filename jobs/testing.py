@@ -302,6 +302,9 @@ class _Here:
     def read_parents(self) -> dict[str, Ended]:
         return {}
 
+    def add_nodes(self, nodes: list[dict[str, Any]]) -> list[str]:
+        raise LookupError("Nothing can be added to a run here: no run is behind a captured job.")
+
 
 class _Drain(_Here):
     """Where the attempts of a drain run: what they say goes to the store at once."""

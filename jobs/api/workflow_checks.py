@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from jobs.api.asynchronous import twin
 from jobs.conf import get_settings
 from jobs.core import workflow
-from jobs.core.workflow import Definition, Node, Problem, Workflow
-from jobs.exceptions import PayloadInvalid, UnknownJobType
-from jobs.registry import registry
+from jobs.core.workflow import Definition, Workflow
+from jobs.runtime.node_checks import type_problems
 
 Document = Workflow | Definition | Mapping[str, Any] | str | bytes
 """A workflow in any of its forms: written in Python, checked already, or as JSON."""
@@ -26,30 +26,24 @@ def validate(document: Document, *, allow_unknown: bool = False) -> Definition:
     if isinstance(document, Workflow | Definition):
         document = document.as_dict()
     found = workflow.read(document, most_nodes=get_settings().workflow_nodes)
-    workflow.refuse(problem for node in found.nodes for problem in _type_problems(node, allow_unknown))
+    workflow.refuse(problem for node in found.nodes for problem in type_problems(node, allow_unknown=allow_unknown))
     return found
 
 
+def in_full(definition: Definition) -> Definition:
+    """The definition with stored sub-workflows in place of their names. WorkflowInvalid: unknown, or one in itself."""
+    if not any(workflow.stored_names(definition)):
+        return definition
+    stored = import_module("jobs.api.workflow_definitions")  # rows, which only a set-up Django has
+
+    def look_up(name: str) -> Definition:
+        found: Definition = stored.definition(name).definition
+        return found
+
+    full = workflow.in_full(definition, look_up)
+    if full.size > get_settings().workflow_nodes:
+        workflow.refuse([workflow.too_many(full.size, get_settings().workflow_nodes)])
+    return full
+
+
 avalidate = twin(validate)
-
-
-def _type_problems(node: Node, allow_unknown: bool, where: str = "") -> Iterator[Problem]:
-    if isinstance(node.workflow, Definition):
-        for inner in node.workflow.nodes:
-            yield from _type_problems(inner, allow_unknown, f"{where}{node.key}:")
-    if not node.type:
-        return
-    key = where + node.key
-    try:
-        job_type = registry.get(node.type)
-    except UnknownJobType as error:
-        if not allow_unknown:
-            yield Problem((key,), f"Node {key!r}: {error}", error.fix)
-        return
-    known = workflow.known_and_unknown(node.payload)
-    if known is None:
-        return
-    try:
-        job_type.check(*known)
-    except PayloadInvalid as error:
-        yield Problem((key,), f"Node {key!r}: {error}", error.fix)

@@ -14,12 +14,12 @@ import msgspec
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
-from jobs.api.workflow_checks import Document, validate
+from jobs.api.workflow_checks import Document, in_full, validate
 from jobs.core.duration import seconds
 from jobs.core.payload import encode_any
 from jobs.core.states import JobState
 from jobs.core.wording import shown
-from jobs.core.workflow import NodeView, RunFacts
+from jobs.core.workflow import Definition, NodeView, RunFacts
 from jobs.engine import get_engine
 from jobs.engine.workflows import new_run_id
 from jobs.exceptions import JobTimeout, OptionInvalid
@@ -65,9 +65,11 @@ def start(
 
         stored = newest(what)
         what, version = stored.definition, stored.version
-    definition = validate(what, allow_unknown=allow_unknown)
+    definition = in_full(validate(what, allow_unknown=allow_unknown))
     run_id = new_run_id() if id is None else _checked_id(id)
+    deadline_ms = _deadline(run_id, definition, is_new=id is None)
     facts = {
+        "deadline_ms": deadline_ms,
         "version": version,
         "payload": msgspec.Raw(encode_any(definition.name, payload or {})),
         "schedule": schedule,
@@ -148,6 +150,16 @@ def wait(run_id: str, timeout: float | timedelta | None = None) -> RunFacts:
         sleeper.wait(length if until is None else min(length, max(0.0, until - monotonic())))
         length = min(length * 1.4, LONGEST_LOOK)
     return facts
+
+
+def _deadline(run_id: str, definition: Definition, *, is_new: bool) -> int | None:
+    """When the run is to be over, written down before it begins; None where it has no limit or is there already."""
+    engine = get_engine()
+    if definition.timeout is None or not (is_new or engine.workflows.find(run_id) is None):
+        return None
+    deadline_ms = engine.run_control.server_now_ms() + round(definition.timeout * 1000)
+    engine.run_control.set_deadline(run_id, deadline_ms)
+    return deadline_ms
 
 
 def _asked(views: Sequence[NodeView]) -> Sequence[NodeView]:

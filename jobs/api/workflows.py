@@ -6,6 +6,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jobs.api.workflow_checks import Document, avalidate, validate
+from jobs.api.workflow_control import (
+    Waiting,
+    aapprove,
+    acancel,
+    apause,
+    approve,
+    areject,
+    aresume,
+    aretry,
+    aretry_plan,
+    asignal,
+    awaiting,
+    cancel,
+    pause,
+    reject,
+    resume,
+    retry,
+    retry_plan,
+    signal,
+    waiting,
+)
 from jobs.api.workflow_runs import (
     RunPage,
     adocument,
@@ -24,6 +45,7 @@ from jobs.api.workflow_runs import (
     wait,
 )
 from jobs.core.workflow import NodeView, RunFacts
+from jobs.runtime.controlling import RetryPlan
 
 if TYPE_CHECKING:
     from jobs.api.workflow_definitions import *  # noqa: F403
@@ -31,24 +53,44 @@ if TYPE_CHECKING:
 __all__ = [
     "Document",
     "NodeView",
+    "RetryPlan",
     "RunFacts",
     "RunPage",
+    "Waiting",
+    "aapprove",
+    "acancel",
     "adocument",
     "aget",
     "alist",
     "anodes",
+    "apause",
+    "approve",
+    "areject",
     "aresults",
+    "aresume",
+    "aretry",
+    "aretry_plan",
+    "asignal",
     "astart",
     "avalidate",
     "await_",
+    "awaiting",
+    "cancel",
     "document",
     "get",
     "list",
     "nodes",
+    "pause",
+    "reject",
     "results",
+    "resume",
+    "retry",
+    "retry_plan",
+    "signal",
     "start",
     "validate",
     "wait",
+    "waiting",
 ]
 
 

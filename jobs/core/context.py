@@ -14,6 +14,7 @@ import msgspec
 from jobs.core.job import LeasedJob, moment_or_none
 from jobs.core.job_log import JobLog
 from jobs.core.parents import Ended, Parents
+from jobs.core.run_handle import WorkflowRun
 from jobs.core.wording import shown
 from jobs.exceptions import LeaseLost, OptionInvalid
 
@@ -26,6 +27,9 @@ class Host(Protocol):
 
     def keep_line(self, level: int, message: str, fields: dict[str, Any]) -> None:
         """A line of its log."""
+
+    def add_nodes(self, nodes: list[dict[str, Any]]) -> list[str]:
+        """Adds nodes to the run that this job is a node of; their keys. Asks the store."""
 
     def run(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         """Calls a handler that is not async."""
@@ -118,9 +122,10 @@ class Context(msgspec.Struct, eq=False):
         return self.parents_read
 
     @property
-    def workflow(self) -> str | None:
-        """The id of the workflow run that this job is a node of."""
-        return self.lease.extras.get("workflow_run")
+    def workflow(self) -> WorkflowRun | None:
+        """The workflow run that this job is a node of."""
+        run_id, node = self.lease.extras.get("workflow_run"), self.lease.extras.get("node")
+        return WorkflowRun(run_id, node or "", self.host) if run_id is not None else None
 
     @property
     def log(self) -> JobLog:

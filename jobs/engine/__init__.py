@@ -33,6 +33,7 @@ from jobs.engine.partitions import Partition, Partitions
 from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Autoscale, Pool, PoolNotFound, Pools, PoolSettings
 from jobs.engine.redaction import Visible
+from jobs.engine.run_control import RunControl
 from jobs.engine.scaling import Scaling, Scalings
 from jobs.engine.schedules import Schedules
 from jobs.engine.series import Point, Series
@@ -118,6 +119,7 @@ class Engine:
         )
         self.schedules = Schedules(store, settings, clock, self.jobs.pending_limit)
         self.workflows = Workflows(store, settings, clock)
+        self.run_control = RunControl(store, settings, clock)
         self.outbox = Outbox(store)
         self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
         self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.limits)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from jobs.conf import Settings
 from jobs.core.clock import Clock
 from jobs.core.job import JobSpec
-from jobs.core.workflow import Edge, Ended, Graph, Node, NodeView, RunFacts
+from jobs.core.workflow import Definition, Edge, Ended, Kind, Node, NodeView, RunFacts, graph
 from jobs.engine.batches import batches
 from jobs.engine.outbox import News
 from jobs.exceptions import RunNotFound
@@ -36,6 +36,8 @@ EDGES = 500
 """Edges that are laid in one call."""
 PAGE = 1000
 """Nodes that are read at once."""
+GROWTH = 10
+"""So many times the nodes of a definition a run may have, once lists and handlers have added theirs."""
 
 _KINDS = {Edge.SUCCESS: "s", Edge.FAILURE: "f", Edge.COMPLETE: "c"}
 
@@ -51,6 +53,10 @@ class Handed(NamedTuple):
     again: int
     """How often its job was to live again: above 0, it is there."""
     released_at: int
+    depth: int
+    """Of groups around it."""
+    is_always: bool
+    """Whether it runs in a cancelled run too."""
 
 
 class StepReply(NamedTuple):
@@ -75,6 +81,7 @@ class Birth(NamedTuple):
     node: str
     spec: JobSpec
     payload: bytes
+    again: int = 0
 
 
 class Workflows:
@@ -103,15 +110,36 @@ class Workflows:
         reply: bytes = self._run("workflow_create", run_id, items, given_now=self._now())
         return reply.decode()
 
-    def add(self, run_id: str, nodes: Iterable[Node], *, scope: str = "", depth: int = 0) -> int:
+    def add(
+        self,
+        run_id: str,
+        nodes: Iterable[Node],
+        *,
+        scope: str = "",
+        depth: int = 0,
+        is_always: bool = False,
+        is_growth: bool = False,
+    ) -> int:
         """Adds nodes that are in an order in which parents come first, or are there; how many are new.
+
+        ``scope``: the group that they become members of, ``depth`` groups deep; ``is_always``: they run in a cancelled
+        run too. ``is_growth``: the run goes on, and may become ``GROWTH`` times as large as a definition.
 
         WorkflowInvalid for an unknown parent, too many nodes, and in a run that is being cancelled.
         """
         added = 0
-        for items in _calls(nodes, scope, depth):
-            added += self._run("workflow_add", run_id, items, most_nodes=self._settings.workflow_nodes)
+        most_nodes = self._settings.workflow_nodes * (GROWTH if is_growth else 1)
+        for items in _calls(nodes, scope, depth, is_always):
+            added += self._run("workflow_add", run_id, items, most_nodes=most_nodes)
         return added
+
+    def known(self, run_id: str, keys: Iterable[str]) -> set[str]:
+        """Those that are keys of nodes."""
+        found: set[str] = set()
+        for batch in batches(keys, limit=PAGE):
+            ranks = self._ranks(run_id, batch)
+            found.update(key for key, rank in zip(batch, ranks, strict=True) if rank is not None)
+        return found
 
     def open(self, run_id: str) -> str:
         """All nodes are there: the run may begin. How it stands."""
@@ -272,6 +300,10 @@ class Workflows:
         """The nodes from this rank on."""
         return [view for view in self._views(run_id, range(since, since + limit)) if view is not None]
 
+    def nodes_at(self, run_id: str, ranks: Sequence[int]) -> list[NodeView]:
+        """The nodes of these ranks."""
+        return [view for batch in batches(ranks) for view in self._views(run_id, batch) if view is not None]
+
     def all_nodes(self, run_id: str) -> Iterator[NodeView]:
         """All of them, by rank."""
         since = 0
@@ -315,7 +347,41 @@ class Workflows:
             state = run_codec.decode_state(raw)
             if state.ended_at:
                 found[key] = Ended(state.word, run_codec.json_or_none(result), run_codec.json_or_none(error))
+                if not state.job and state.word != "skipped" and not result and not error:
+                    found[key] = self._group_ended(run_id, key) or found[key]
         return found
+
+    def _group_ended(self, run_id: str, key: str) -> Ended | None:
+        """How a group has ended, made of how its members have; None where it is none."""
+        view = self.node(run_id, key)
+        if view is None or not view.node.kind.is_group:
+            return None
+        if view.state != "succeeded":
+            failures = self._keys(run_id).failures_of + key
+            count = self._store.read(lambda client: client.zcard(failures))
+            error = {"type": "GroupFailed", "message": f"{count} of the nodes in {key!r} failed", "traceback": ""}
+            return Ended(view.state, None, error)
+        if view.node.kind is Kind.EACH:
+            return Ended(view.state, self._results_of_each(run_id, key))
+        inside = view.node.workflow.nodes if isinstance(view.node.workflow, Definition) else ()
+        awaited = {parent for node in inside for parent, _ in node.edges()}
+        ended = self.parents(run_id, [f"{key}:{node.key}" for node in inside if node.key not in awaited])
+        results = {
+            name.removeprefix(f"{key}:"): each.result for name, each in ended.items() if each.state == "succeeded"
+        }
+        return Ended(view.state, results)
+
+    def _results_of_each(self, run_id: str, group: str) -> list[Any]:
+        """Results of the members in the order of the list; None for one that did not succeed."""
+        found: list[Any] = []
+        while True:
+            keys = [f"{group}:{index}" for index in range(len(found), len(found) + PAGE)]
+            known = self.known(run_id, keys)
+            ended = self.parents(run_id, known)
+            page = [ended[key].result if key in ended else None for key in keys if key in known]
+            found += page
+            if len(page) < PAGE:
+                return found
 
     def _views(self, run_id: str, ranks: Sequence[int]) -> list[NodeView | None]:
         keys = self._keys(run_id)
@@ -376,10 +442,12 @@ def new_run_id() -> str:
 
 def in_order(nodes: Iterable[Node]) -> list[Node]:
     """The nodes, each after its parents among them."""
-    return list(Graph(nodes).nodes.values())
+    by_key = {node.key: node for node in nodes}
+    parents = {key: [parent for parent, _ in node.edges()] for key, node in by_key.items()}
+    return [by_key[key] for key in graph.in_order(parents)]
 
 
-def _calls(nodes: Iterable[Node], scope: str, depth: int) -> Iterator[list[Any]]:
+def _calls(nodes: Iterable[Node], scope: str, depth: int, is_always: bool) -> Iterator[list[Any]]:
     """Items of calls that lay a bounded number of edges each: a node with many comes in several."""
     items: list[Any] = []
     weight = 0
@@ -390,16 +458,23 @@ def _calls(nodes: Iterable[Node], scope: str, depth: int) -> Iterator[list[Any]]
             if items and weight + 1 + len(piece) > EDGES:
                 yield items
                 items, weight = [], 0
-            items += _item(node, scope, depth, len(edges), first, piece)
+            items += _item(node, scope, depth, is_always, len(edges), first, piece)
             weight += 1 + len(piece)
     if items:
         yield items
 
 
 def _item(
-    node: Node, scope: str, depth: int, parents: int, first: int, piece: Sequence[tuple[str, Edge]]
+    node: Node,
+    scope: str,
+    depth: int,
+    is_always: bool,
+    parents: int,
+    first: int,
+    piece: Sequence[tuple[str, Edge]],
 ) -> Iterator[Any]:
-    yield from (node.key, node.wanted(parents), parents, run_codec.ALWAYS if node.always else 0, depth, scope)
+    flags = (run_codec.ALWAYS if node.always or is_always else 0) | (0 if node.kind is Kind.JOB else run_codec.NO_JOB)
+    yield from (node.key, node.wanted(parents), parents, flags, depth, scope)
     yield from (run_codec.encode_node(node) if first == 0 else b"", first, len(piece))
     for parent, kind in piece:
         yield from (_KINDS[kind], parent)
@@ -407,4 +482,13 @@ def _item(
 
 def _handed(rank: bytes, raw_state: bytes, raw_node: bytes) -> Handed:
     state, stored = run_codec.decode_state(raw_state), run_codec.decode_node(raw_node)
-    return Handed(int(rank), stored.node, stored.scope, state.job, state.again, state.released_at)
+    return Handed(
+        int(rank),
+        stored.node,
+        stored.scope,
+        state.job,
+        state.again,
+        state.released_at,
+        stored.depth,
+        bool(stored.flags & run_codec.ALWAYS),
+    )

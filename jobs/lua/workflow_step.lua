@@ -21,6 +21,7 @@ local outbox = KEYS[11] -- zset: rank of a released node -> until when somebody 
 local held_of = KEYS[12] -- prefix: one set per node of the parents that ended as it wants
 local broken_of = KEYS[13] -- prefix: one set per node of the parents that ended otherwise
 local failures_of = KEYS[14] -- prefix: one zset per group of the ranks that ended dead or cancelled
+local waiting = KEYS[15] -- hash: rank of a node that waits -> name of the signal, '' = for a person
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local limit = tonumber(ARGV[2]) -- most looks at nodes and tellings of children
 local take = tonumber(ARGV[3]) -- most nodes to hand out
@@ -38,8 +39,9 @@ local keys = {
   agenda = agenda,
   failures_of = failures_of,
 }
-local facts = redis.call('HMGET', run, 'state', 'cancelled', 'paused')
+local facts = redis.call('HMGET', run, 'state', 'cancelled', 'paused', 'redo')
 local run_state, is_cancelled, is_paused = facts[1], facts[2], facts[3]
+local stands_still = run_state == 'preparing' or facts[4] -- nodes are being written down, or a retry is
 if not run_state then
   return redis.error_reply('RUN_NOT_FOUND ' .. 'there is no such run')
 end
@@ -94,9 +96,26 @@ local function fate(rank, node, state)
   return BLOCKED
 end
 
+-- In a cancelled run: what was released and has not begun. A group that has, ends with its members.
+local function give_up(rank, state)
+  local node = read_node(keys, rank)
+  local has_job = math.floor(node[FLAGS] / NO_JOB) % 2 == 0
+  if node[FLAGS] % 2 == ALWAYS or (has_job and state[JOB] ~= '') or redis.call('HEXISTS', run, 'fold:' .. rank) == 1 then
+    return
+  end
+  state[ENDED_AT] = now
+  move_node(keys, rank, node, state, CANCELLED)
+  write_state(keys, rank, state)
+  redis.call('ZREM', outbox, rank)
+  redis.call('HDEL', waiting, rank)
+end
+
 local function look(rank)
   local state = read_state(keys, rank)
   if not state or state[RELEASED] == 1 then
+    if state and is_cancelled and state[CODE] == LIVE then
+      give_up(rank, state)
+    end
     return
   end
   local node = read_node(keys, rank)
@@ -242,7 +261,7 @@ local function judge(scope, most)
   return #page + 1
 end
 
-local left = run_state == 'preparing' and 0 or limit
+local left = stands_still and 0 or limit
 while left > 0 do
   local member = redis.call('ZPOPMIN', agenda)[1]
   if not member then
@@ -265,8 +284,8 @@ end
 
 local now_text = string.format('%.0f', now)
 local claimed = redis.call('ZCOUNT', outbox, '(' .. now_text, '+inf')
-local reply = { now, run_state, redis.call('ZCARD', agenda), claimed, fresh, has_changed and '1' or '' }
-if take > 0 and not is_paused and run_state ~= 'preparing' then
+local reply = { now, run_state, stands_still and 0 or redis.call('ZCARD', agenda), claimed, fresh, has_changed and '1' or '' }
+if take > 0 and not is_paused and not stands_still then
   local bytes = 0
   for _, rank in ipairs(redis.call('ZRANGEBYSCORE', outbox, '-inf', now_text, 'LIMIT', 0, take)) do
     local node = redis.call('HGET', nodes, rank)

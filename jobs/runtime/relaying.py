@@ -28,19 +28,13 @@ from jobs.engine.outbox import News
 from jobs.engine.workflows import CREATE_MS, Birth, Handed, StepReply, in_order
 from jobs.exceptions import OutcomeUnknown, RunNotFound, SchedulerError, StoreUnavailable
 from jobs.runtime import node_jobs
+from jobs.runtime.growing import OPENERS
 from jobs.store import codec
 
 log = logging.getLogger("jobs.runtime")
 
 NEWS = 250
 """News that a run hears at once."""
-
-
-Opener = Callable[["Relay", str, Handed], object]
-"""Does with a released node what its kind asks for: (relay, run id, node). Must bear to be called again."""
-
-OPENERS: dict[Kind, Opener] = {}
-"""For the kinds of nodes that are no jobs."""
 
 
 class Relay:
@@ -50,12 +44,12 @@ class Relay:
     """
 
     def __init__(self, engine: Engine, at_step: Callable[[int], object] = lambda step: None) -> None:
-        self._engine = engine
+        self.engine = engine
         self._at_step = at_step
 
     def start(self, run_id: str, definition: Definition, facts: dict[str, Any]) -> None:
         """Begins a run, unless there is one with this id; one that was not written down to its end is gone on with."""
-        workflows = self._engine.workflows
+        workflows = self.engine.workflows
         if workflows.create(run_id, definition.name, facts) in ("created", PREPARING):
             workflows.add(run_id, in_order(definition.nodes))
             workflows.open(run_id)
@@ -63,21 +57,21 @@ class Relay:
 
     def pursue(self, run_id: str) -> None:
         """After something has changed in a run: does what follows. RunNotFound."""
-        seen = self._engine.workflows.touch(run_id)
+        seen = self.engine.workflows.touch(run_id)
         if self.advance(run_id):
-            self._engine.workflows.rest(self._engine.workflows.facts(run_id), seen=seen)
+            self.engine.workflows.rest(self.engine.workflows.facts(run_id), seen=seen)
 
     def tell(self, route: Route, job_ids: Iterable[str]) -> int:
         """Tells the runs of these jobs how they stand, as far as that is news; how many were told for good."""
         told = 0
         by_run: defaultdict[str, list[News]] = defaultdict(list)
-        for one in self._engine.outbox.read(route, job_ids):
+        for one in self.engine.outbox.read(route, job_ids):
             by_run[one.run].append(one)
         for run_id, news in by_run.items():
             for batch in batches(news, lambda one: one.size, limit=NEWS):
                 if self._carry(run_id, batch):
                     self._at_step(5)
-                    self._engine.outbox.told(route, batch)
+                    self.engine.outbox.told(route, batch)
                     told += len(batch)
         return told
 
@@ -89,7 +83,7 @@ class Relay:
             if (route := codec.route_in(job_id)) is not None:
                 by_route[route].append(job_id)
         try:
-            for route in self._engine.outbox.routes_with_news(list(by_route)):
+            for route in self.engine.outbox.routes_with_news(list(by_route)):
                 self.tell(route, by_route[route])
         except (OutcomeUnknown, StoreUnavailable) as error:
             log.warning("runs could not be told of their nodes, a service will: %s", error)
@@ -110,7 +104,7 @@ class Relay:
         """Whether what made it necessary may be crossed out."""
         self._at_step(1)
         try:
-            reply = self._engine.workflows.step(run_id, news)
+            reply = self.engine.workflows.step(run_id, news)
         except RunNotFound:
             if not news:
                 raise
@@ -120,10 +114,10 @@ class Relay:
         has_changed, is_done = reply.has_changed, True
         while reply.handed or reply.agenda:
             is_done = self._make_jobs(run_id, reply) and is_done
-            reply = self._engine.workflows.step(run_id)
+            reply = self.engine.workflows.step(run_id)
             has_changed = has_changed or reply.has_changed
         if has_changed or (is_repeated and reply.state in OVER):
-            self._engine.workflows.rest(self._engine.workflows.facts(run_id))
+            self.engine.workflows.rest(self.engine.workflows.facts(run_id))
         return is_done and not (is_repeated and reply.claimed)
 
     # --- released nodes into jobs -------------------------------------------------------------------------------------
@@ -136,14 +130,21 @@ class Relay:
         outcomes += [self._open(run_id, one) for one in reply.handed if one.node.kind is not Kind.JOB]
         if births:
             self._at_step(2)
-            ids = self._engine.workflows.name(run_id, [(birth.rank, birth.id) for birth in births])
+            ids = self.engine.workflows.name(run_id, [(birth.rank, birth.id) for birth in births])
             births = [birth._replace(id=job_id) for birth, job_id in zip(births, ids, strict=True)]
             self._at_step(3)
-            answers = self._engine.workflows.enqueue(births, not_after=reply.now + CREATE_MS)
-            outcomes += [(birth.rank, "made", b"") for birth in births if answers[birth.id] != "late"]
+            outcomes += self._made(births, not_after=reply.now + CREATE_MS)
         self._at_step(4)
-        self._engine.workflows.settle(run_id, outcomes)
+        self.engine.workflows.settle(run_id, outcomes)
         return len(outcomes) == len(reply.handed)
+
+    def _made(self, births: Sequence[Birth], *, not_after: int) -> list[tuple[int, str, bytes]]:
+        """Makes the jobs, or has them live again, as far as there still is time; a node without an id was given up."""
+        first = [birth for birth in births if birth.id and not birth.again]
+        again = [birth for birth in births if birth.id and birth.again]
+        answers = self.engine.workflows.enqueue(first, not_after=not_after)
+        answers |= self.engine.run_control.resubmit(again)
+        return [(birth.rank, "made", b"") for birth in births if not birth.id or answers[birth.id] != "late"]
 
     def _open(self, run_id: str, one: Handed) -> tuple[int, str, bytes]:
         """A node that is no job: its kind says what to do."""
@@ -162,8 +163,8 @@ class Relay:
         births, refused = [], []
         for one in handed:
             try:
-                spec = node_jobs.spec_of(self._engine, run_id, one.node)
-                payload = node_jobs.payload_of(self._engine, one.node, run_payload, parents)
+                spec = node_jobs.spec_of(self.engine, run_id, one.node)
+                payload = node_jobs.payload_of(self.engine, one.node, run_payload, parents)
             except (OutcomeUnknown, StoreUnavailable):
                 raise
             except (SchedulerError, ValueError) as error:
@@ -171,18 +172,18 @@ class Relay:
                 refused.append((one.rank, "dead", _described(error)))
                 continue
             job_id = one.job or self._new_id(run_id, one, spec.pool)
-            births.append(Birth(one.rank, job_id, run_id, one.node.key, spec, payload))
+            births.append(Birth(one.rank, job_id, run_id, one.node.key, spec, payload, one.again))
         return births, refused
 
     def _new_id(self, run_id: str, one: Handed, pool: str) -> str:
         name = f"node\0{run_id}\0{one.node.key}"
-        return codec.derived_id(one.released_at, name, self._engine.topology.route_for(pool, name))
+        return codec.derived_id(one.released_at, name, self.engine.topology.route_for(pool, name))
 
     def _values(self, run_id: str, handed: Sequence[Handed]) -> tuple[Any, dict[str, Ended]]:
         """What payloads take from the run and from parents; nothing is read where none takes anything."""
         sources = {reference.source for one in handed for reference in references(one.node.payload)}
-        run_payload = self._engine.workflows.facts(run_id).payload if RUN in sources else None
-        parents = self._engine.workflows.parents(run_id, sources - {RUN}) if sources - {RUN} else {}
+        run_payload = self.engine.workflows.facts(run_id).payload if RUN in sources else None
+        parents = self.engine.workflows.parents(run_id, sources - {RUN}) if sources - {RUN} else {}
         return run_payload, parents
 
 

@@ -8,6 +8,7 @@ from jobs.core.workflow import PREPARING
 from jobs.engine import Engine
 from jobs.engine.outbox import News
 from jobs.exceptions import RunNotFound
+from jobs.runtime.controlling import finish
 from jobs.runtime.relaying import Relay
 
 EVERY_SECONDS = 4.0
@@ -64,6 +65,7 @@ class RelayService:
             return
         try:
             self._relay.hear(run_id, self._missed(run_id))
+            finish(self._relay, facts)
             if self._relay.advance(run_id):
                 self._engine.workflows.rest(self._engine.workflows.facts(run_id), seen=until)
         except RunNotFound:

@@ -241,7 +241,9 @@ class RunKeys:
         "ranks",
         "results",
         "run",
+        "signals",
         "states",
+        "waiting",
     )
 
     def __init__(self, namespace: str, run_id: str) -> None:
@@ -258,6 +260,8 @@ class RunKeys:
         self.errors = prefix + "errors"  # hash: rank → JSON
         self.failures_of = prefix + "failures:"  # zset per group: nodes that ended dead or cancelled
         self.agenda = prefix + "agenda"  # zset: what is to be looked at → in which order
+        self.signals = prefix + "signals"  # hash: name of a signal that came → payload JSON
+        self.waiting = prefix + "waiting"  # hash: node that waits → name of the signal, "" = for a person
         self.outbox = prefix + "outbox"  # zset: released node without a job → until when somebody makes it, ms
         self.clock = prefix + "clock"
 
@@ -265,19 +269,23 @@ class RunKeys:
         """Every key of a run of these nodes and without groups, whether it is there or not: the facts come last."""
         sets = [prefix + str(rank) for rank in ranks for prefix in (self.held_of, self.broken_of)]
         hashes = [self.ranks, self.nodes, self.states, self.edges, self.results, self.errors, self.counts]
-        return [*sets, self.failures_of, self.agenda, self.outbox, self.clock, *hashes, self.run]
+        more = [self.agenda, self.outbox, self.signals, self.waiting, self.clock]
+        return [*sets, self.failures_of, *more, *hashes, self.run]
 
 
 class WorkflowKeys:
     """The lists of all runs. Bound: retention."""
 
-    __slots__ = ("active", "clock", "ended", "named", "runs")
+    __slots__ = ("active", "clock", "deadlines", "ended", "named", "runs")
 
     def __init__(self, namespace: str, name: str = "") -> None:
         prefix = f"{namespace}:{{workflows}}:"
         self.active = prefix + "active"  # zset: run → when to look at it, ms
         self.runs = prefix + "runs"  # zset: run → when it was created, ms
         self.ended = prefix + "ended"  # zset: run → when it ended, ms
+        # Deadlines: zset run, newline, key of a node that waits ("" = the run) → when it is to be over, ms. Bound: gone
+        # when that time has come.
+        self.deadlines = prefix + "deadlines"
         self.named = prefix + "named:" + name  # zset per workflow: run → when it was created, ms
         self.clock = prefix + "clock"
 
@@ -308,9 +316,9 @@ _PARTITION_KEY = re.compile(
 _SHARED_KEY = re.compile(
     r"^:(\{backlog\}:(halves|minutes)|\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)"
     r"|\{settings\}:(caps|limited|news|pauses|pools|scalings|services|topology|types)"
-    r"|\{workflows\}:(active|clock|ended|named:.*|runs)"
-    r"|\{wf\.[^{}]+\}:(agenda|broken:\d+|clock|counts|edges|errors|failures:.*|held:\d+|nodes|outbox|ranks|results|run|states)"
     r"|\{bulk\}:(clock|due|facts:.*|items:.*|order|results:.*)"
+    r"|\{workflows\}:(active|clock|deadlines|ended|named:.*|runs)"
+    r"|\{wf\.[^{}]+\}:(agenda|broken:\d+|clock|counts|edges|errors|failures:.*|held:\d+|nodes|outbox|ranks|results|run|signals|states|waiting)"
     r"|\{schedules\}:(claims|clock|control|definitions|digests|due|firings:.*|states)"
     r"|\{limits\.[A-Za-z0-9_.:-]+\}:(called|clock|counts|due|holders|line:.*|waiters|windows))$",
     re.DOTALL,

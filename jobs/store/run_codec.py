@@ -14,8 +14,8 @@ _STATE = struct.Struct(">BBII18sH")
 _NODE = struct.Struct(">IIIBBB")
 _WORDS = ("", *(state.value for state in JobState))
 _TEXTS = ("name", "state", "schedule", "started_by")
-_NUMBERS = ("version", "fire_time_ms", "total", "lives", "deadline_ms")
-_JSONS = ("payload", "cancelled", "paused")
+_NUMBERS = ("version", "fire_time_ms", "total", "lives", "deadline_ms", "stopped")
+_JSONS = ("payload", "cancelled", "paused", "redo")
 
 _decode_node = msgspec.json.Decoder(Node).decode
 _from_json = msgspec.json.Decoder().decode
@@ -23,6 +23,9 @@ _to_json = msgspec.json.Encoder().encode
 
 ALWAYS = 1
 """Flag of a node that runs in a cancelled run too."""
+
+NO_JOB = 2
+"""Flag of a node that is no job: it opens into others, or waits for somebody."""
 
 
 class NodeState(NamedTuple):
@@ -62,12 +65,15 @@ class StoredNode(NamedTuple):
     parents: int
     laid: int
     scope: str
+    flags: int
+    depth: int
 
 
 def decode_node(raw: bytes) -> StoredNode:
-    wanted, parents, laid, _flags, _depth, length = _NODE.unpack_from(raw)
+    wanted, parents, laid, flags, depth, length = _NODE.unpack_from(raw)
     scope_end = _NODE.size + length
-    return StoredNode(_decode_node(raw[scope_end:]), wanted, parents, laid, raw[_NODE.size : scope_end].decode())
+    scope = raw[_NODE.size : scope_end].decode()
+    return StoredNode(_decode_node(raw[scope_end:]), wanted, parents, laid, scope, flags, depth)
 
 
 def json_or_none(raw: bytes | None) -> Any:
@@ -94,6 +100,7 @@ def decode_view(rank: int, raw_state: bytes, raw_node: bytes, raw_error: bytes |
         error=_from_json(raw_error) if raw_error else None,
         version=state.version,
         again=state.again,
+        is_released=state.is_released,
     )
 
 

@@ -47,7 +47,7 @@ class Execution(Interruptible):
     ``task``: what runs on the event loop for it, None while its slot's thread does the work.
     """
 
-    __slots__ = ("_read_parents", "_reports", "batch", "context", "lease", "loop", "task", "times_out_at")
+    __slots__ = ("_messenger", "_reports", "batch", "context", "lease", "loop", "task", "times_out_at")
 
     context: Context
 
@@ -58,7 +58,7 @@ class Execution(Interruptible):
         loop: asyncio.AbstractEventLoop,
         reports: Reports,
         times_out_at: float,
-        read_parents: Callable[[LeasedJob], dict[str, Ended]],
+        messenger: Messenger,
     ) -> None:
         super().__init__()
         self.batch = batch
@@ -67,7 +67,7 @@ class Execution(Interruptible):
         self.times_out_at = times_out_at  # monotonic; inf: never
         self.task: asyncio.Task[Any] | None = None
         self._reports = reports
-        self._read_parents = read_parents
+        self._messenger = messenger
 
     def progress(self, current: float, total: float | None, message: str) -> None:
         self._reports.progress(self.lease, current, total, message)
@@ -76,7 +76,10 @@ class Execution(Interruptible):
         self._reports.line(self.lease, level, message, fields, at_ms=self.batch.server_ms(monotonic()))
 
     def read_parents(self) -> dict[str, Ended]:
-        return self._read_parents(self.lease)
+        return self._messenger.read_parents(self.lease)
+
+    def add_nodes(self, nodes: list[dict[str, Any]]) -> list[str]:
+        return self._messenger.add_nodes(self.lease, nodes)
 
     def ask_to_stop(self, reason: BaseException) -> None:
         """The handler hears of it when it asks; an async one is cancelled. From any thread, more than once."""
@@ -131,7 +134,7 @@ class Executor:
             return self._isolation.run(slot, work)
         times_out_at = inf if lease.timeout is None else begun + lease.timeout
         slot.cell.enter(batch.number, lease.id, started_at, times_out_at)
-        execution = Execution(batch, lease, self._loop, self._reports, times_out_at, self._messenger.read_parents)
+        execution = Execution(batch, lease, self._loop, self._reports, times_out_at, self._messenger)
         end: Settlement
         try:
             value = self._attempt(slot, execution, job_type)

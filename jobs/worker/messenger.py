@@ -17,6 +17,7 @@ from jobs.core.job import LeasedJob, Route
 from jobs.core.workflow import Ended
 from jobs.engine import Engine
 from jobs.exceptions import SchedulerError
+from jobs.runtime.growing import grow
 from jobs.runtime.relaying import Relay
 
 log = logging.getLogger("jobs.worker")
@@ -64,6 +65,13 @@ class Messenger:
         if node is None:
             return {}
         return self._engine.workflows.parents(run_id, (parent for parent, _ in node.node.edges()))
+
+    def add_nodes(self, lease: LeasedJob, nodes: list[dict[str, Any]]) -> list[str]:
+        """Adds nodes beside this one to its run, and has them begin; their keys. WorkflowInvalid, StoreUnavailable."""
+        run_id = lease.extras["workflow_run"]
+        keys = grow(self._engine, run_id, lease.extras["node"], nodes)
+        self._relay.pursue(run_id)
+        return keys
 
     def finish(self, timeout: float) -> None:
         """Tell what is left, as far as ``timeout`` seconds allow."""

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from jobs.core.states import JobState
-from jobs.core.workflow import FAILURES, Ended, Node, Run, RunState, TemplateError, Workflow, members
+from jobs.core.workflow import FAILURES, Ended, Node, Run, RunState, Stood, TemplateError, Workflow, members
 from jobs.core.workflow.graph import Graph
 from tests.core.test_workflow_run import ends, holds, node, random_nodes, started, verdict, wanted_of
 
@@ -331,6 +331,10 @@ def test_a_run_that_is_retried_from_a_node_ends_as_if_it_had_gone_so_at_once(see
     play(run, wanted.inside, outcomes, random)
     begin = random.choice(sorted(run.released))
     ran = set(run.released)
+    stood = [
+        Stood(node, run.scope_of[key], key in run.released, run.ended.get(key)) for key, node in run.graph.nodes.items()
+    ]
+    assert Run.restored(stood).redo(begin) == run.redo(begin)
 
     decision = run.retry(begin)
 

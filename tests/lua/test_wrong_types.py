@@ -130,6 +130,7 @@ def test_no_script_is_forgotten() -> None:
     tested = {call[1] for call in CALLS.values()}
 
     assert {path.stem for path in LUA_DIR.glob("*.lua")} - tested == {
+        "backlog_note",
         "bulk_cancel",
         "bulk_confirm",
         "bulk_open",
@@ -155,6 +156,7 @@ def test_no_script_is_forgotten() -> None:
         "log_read",
         "node_enqueue",
         "node_news",
+        "node_resubmit",
         "node_told",
         "pause_set",
         "pool_autoscale",
@@ -170,12 +172,22 @@ def test_no_script_is_forgotten() -> None:
         "type_set",
         "worker_beat",
         "workflow_add",
+        "workflow_cancel",
         "workflow_create",
+        "workflow_decide",
         "workflow_due",
         "workflow_enlist",
         "workflow_look",
+        "workflow_met",
         "workflow_name",
         "workflow_open",
+        "workflow_pause",
+        "workflow_redo",
+        "workflow_revive",
         "workflow_settle",
+        "workflow_signal",
         "workflow_step",
+        "workflow_stopped",
+        "workflow_unfold",
+        "workflow_wait",
     }

@@ -62,6 +62,20 @@ class Runs:
         (state,) = self.engine.leases.fail(job.route, [failure])
         return state
 
+    def end_many(self, jobs: Iterable[LeasedJob], results: Mapping[str, Any]) -> None:
+        """Ends attempts together, all of them well."""
+        by_route: defaultdict[Route, list[LeasedJob]] = defaultdict(list)
+        for job in jobs:
+            by_route[job.route].append(job)
+        for route, together in by_route.items():
+            completions = []
+            for job in together:
+                node = job.extras["node"]
+                raw = msgspec.json.encode(results[node]) if node in results else None
+                completions.append(Completion(job.id, job.token, job.type, job.leased_at, raw))
+            assert set(self.engine.leases.complete(route, completions)) == {"ok"}
+            self.tell(together)
+
     def tell(self, jobs: Iterable[LeasedJob]) -> None:
         by_route: defaultdict[Route, list[str]] = defaultdict(list)
         for job in jobs:

@@ -8,19 +8,19 @@ of runs. ``folding`` and ``layout`` make a picture of it, ``course`` tells its t
 
 from jobs.core.parents import Ended
 from jobs.core.workflow.builder import Part, Workflow
-from jobs.core.workflow.checks import MOST_NODES, check, read, read_node, spec_options
+from jobs.core.workflow.checks import MOST_NODES, check, read, read_node, spec_options, too_many
 from jobs.core.workflow.course import Axis, Fold, Span, axis, critical_path
 from jobs.core.workflow.definition import Definition, Edge, Kind, Node
 from jobs.core.workflow.drawing import draw, waits
 from jobs.core.workflow.folding import Box, depths
 from jobs.core.workflow.graph import Graph
-from jobs.core.workflow.groups import members
+from jobs.core.workflow.groups import in_full, members, stored_names
 from jobs.core.workflow.layout import Layout, Line, Placed, layout
 from jobs.core.workflow.picture import Drawn, Face, Picture, Share, definition_picture, picture
 from jobs.core.workflow.problems import Problem, invalid, refuse
 from jobs.core.workflow.reasons import why_skipped, why_waiting
 from jobs.core.workflow.records import OVER, PREPARING, NodeView, RunFacts
-from jobs.core.workflow.run import FAILURES, ROOT, Decision, Run, RunState
+from jobs.core.workflow.run import FAILURES, ROOT, Decision, Redo, Run, RunState, Stood
 from jobs.core.workflow.schema import schema
 from jobs.core.workflow.templates import Item, Reference, TemplateError, known_and_unknown, references, render
 
@@ -50,12 +50,14 @@ __all__ = [
     "Picture",
     "Placed",
     "Problem",
+    "Redo",
     "Reference",
     "Run",
     "RunFacts",
     "RunState",
     "Share",
     "Span",
+    "Stood",
     "TemplateError",
     "Workflow",
     "axis",
@@ -64,6 +66,7 @@ __all__ = [
     "definition_picture",
     "depths",
     "draw",
+    "in_full",
     "invalid",
     "known_and_unknown",
     "layout",
@@ -76,6 +79,8 @@ __all__ = [
     "render",
     "schema",
     "spec_options",
+    "stored_names",
+    "too_many",
     "waits",
     "why_skipped",
     "why_waiting",

@@ -44,7 +44,7 @@ def read(document: Any, *, most_nodes: int = MOST_NODES) -> Definition:
     definition = Definition(name=document["name"], nodes=tuple(made), timeout=_timeout(document))
     check(definition)
     if definition.size > most_nodes:
-        raise _too_many(definition.size, most_nodes)
+        raise invalid(too_many(definition.size, most_nodes))
     return definition
 
 
@@ -117,12 +117,12 @@ def _nodes(document: Mapping[str, Any], most: int) -> list[Any]:
     if not isinstance(nodes, list | tuple) or not nodes:
         raise invalid(Problem((), "The workflow has no nodes", 'Write "nodes": [{"key": …, "type": …}].'))
     if len(nodes) > most:
-        raise _too_many(len(nodes), most)
+        raise invalid(too_many(len(nodes), most))
     return list(nodes)
 
 
-def _too_many(count: int, most: int) -> WorkflowInvalid:
-    return invalid(Problem((), f"{count:,} nodes are too many: at most {most:,}", "Raise SCHEDULER['WORKFLOW_NODES']."))
+def too_many(count: int, most: int) -> Problem:
+    return Problem((), f"{count:,} nodes are too many: at most {most:,}", "Raise SCHEDULER['WORKFLOW_NODES'].")
 
 
 def _timeout(document: Mapping[str, Any]) -> float | None:

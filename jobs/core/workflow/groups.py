@@ -6,7 +6,7 @@ their payloads say of the list and of the sub-workflow's own payload is filled i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from jobs.core.parents import Ended
 from jobs.core.wording import shown
 from jobs.core.workflow import templates
 from jobs.core.workflow.definition import EDGES, Definition, Node
+from jobs.core.workflow.problems import Problem, invalid
 from jobs.core.workflow.templates import Item, TemplateError
 
 
@@ -37,6 +38,38 @@ def members(node: Node, run_payload: Any, parents: Mapping[str, Ended]) -> Itera
     payload = templates.render(node.payload, run_payload, parents)
     for inner in node.workflow.nodes:
         yield _moved(inner, node.key, payload)
+
+
+def stored_names(definition: Definition) -> Iterator[str]:
+    """Names of the stored workflows that it runs as nodes."""
+    for node in definition.nodes:
+        if isinstance(node.workflow, str):
+            yield node.workflow
+        elif node.workflow is not None:
+            yield from stored_names(node.workflow)
+
+
+def in_full(definition: Definition, look_up: Callable[[str], Definition], inside: tuple[str, ...] = ()) -> Definition:
+    """The same with stored workflows in place of their names, and so on in those.
+
+    Raises WorkflowInvalid for one that would run in itself, and what ``look_up`` raises.
+    """
+    return msgspec.structs.replace(
+        definition, nodes=tuple(_node_in_full(node, look_up, inside) for node in definition.nodes)
+    )
+
+
+def _node_in_full(node: Node, look_up: Callable[[str], Definition], inside: tuple[str, ...]) -> Node:
+    if node.workflow is None:
+        return node
+    name = node.workflow if isinstance(node.workflow, str) else None
+    if name in inside:
+        chain = " → ".join((*inside, name))
+        raise invalid(Problem((node.key,), f"Node {node.key!r} runs {name!r} in itself: {chain}", "Break the circle."))
+    found = look_up(name) if name is not None else node.workflow
+    assert isinstance(found, Definition)
+    within = (*inside, name) if name is not None else inside
+    return msgspec.structs.replace(node, workflow=in_full(found, look_up, within))
 
 
 def _one_for_each(node: Node, run_payload: Any, parents: Mapping[str, Ended]) -> Iterator[Node]:

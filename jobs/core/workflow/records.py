@@ -37,6 +37,10 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     cancelled: Any = None
     paused: Any = None
     deadline_ms: int | None = None
+    redo: Any = None
+    """The retry that is being written down: nothing goes on until it is whole."""
+    stopped: int = 0
+    """1: the jobs of the cancelled run have been asked to stop."""
 
     @property
     def is_over(self) -> bool:
@@ -89,6 +93,7 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None = None
     version: int = 0  # of the newest news of its job
     again: int = 0  # how often its job was to live again
+    is_released: bool = False
 
     @property
     def type(self) -> str:

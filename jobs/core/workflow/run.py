@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -49,6 +50,24 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     state: RunState = RunState.RUNNING
 
 
+class Redo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a retry does to nodes, before it is looked at what follows."""
+
+    again: tuple[str, ...] = ()  # run again at once
+    undone: tuple[str, ...] = ()  # are as if they had never run
+    dropped: tuple[str, ...] = ()  # members of groups that will open anew
+    live: tuple[str, ...] = ()  # groups around what runs again
+
+
+class Stood(NamedTuple):
+    """How a node stands in a run that goes on. ``end``: None, it has not ended."""
+
+    node: Node
+    scope: str
+    is_released: bool
+    end: JobState | None
+
+
 class Run:
     """One execution. ``ended`` holds every node that is over, ``released`` every node that has become a job."""
 
@@ -64,6 +83,29 @@ class Run:
         self._held: defaultdict[str, set[str]] = defaultdict(set)  # node → parents that ended as it wants
         self._broken: defaultdict[str, set[str]] = defaultdict(set)  # node → parents that ended otherwise
 
+    @classmethod
+    def restored(cls, stood: Iterable[Stood], *, is_cancelled: bool = False) -> Run:
+        """A run in the middle of its life: nodes in the order in which they came."""
+        run = cls([])
+        for each in stood:
+            run._restore(each)
+        run.is_cancelled = is_cancelled
+        return run
+
+    def _restore(self, each: Stood) -> None:
+        key, scope = each.node.key, each.scope
+        self.graph.add(each.node)
+        self.scope_of[key] = scope
+        self.members[scope][key] = None
+        if scope != ROOT:
+            self.opened.add(scope)
+        if each.is_released:
+            self.released.add(key)
+        for parent in self.graph.parents[key]:
+            self._tell(parent, key, self.ended.get(parent))
+        if each.end is not None:
+            self.ended[key] = each.end
+
     @property
     def state(self) -> RunState:
         return self.state_of(ROOT)
@@ -73,7 +115,7 @@ class Run:
         ends = {key: self.ended.get(key) for key in self.members[scope]}
         if None in ends.values():
             return RunState.RUNNING
-        if self.is_cancelled and not self._is_always(scope):
+        if self.is_cancelled and scope == ROOT:
             return RunState.CANCELLED
         uncovered = {state for key, state in ends.items() if state in FAILURES and not self._is_covered(key)}
         if JobState.DEAD in uncovered:
@@ -135,19 +177,29 @@ class Run:
         run is no longer cancelled. ValueError, and nothing is changed, where there is nothing to run again or where
         something that is to be decided again still runs.
         """
-        again, undone = self._to_run_again(key)
+        redo = self.redo(key)
         self.is_cancelled = False
-        for each in undone:
+        for each in redo.undone:
             self._undo(each)
-        for each in again:
+        for each in redo.again:
             self._close_again(each)
             self._end(each, None)
-        for group in {group for each in again for group in self._enclosing(each)}:
+        for group in redo.live:
             self._end(group, None)
         decision = self._settle(self.graph.nodes)
-        reopened = dict.fromkeys((*undone, *decision.reopened))
+        reopened = dict.fromkeys((*redo.undone, *decision.reopened))
         waiting = tuple(each for each in reopened if each not in decision.released and each not in self.ended)
-        return msgspec.structs.replace(decision, released=(*again, *decision.released), reopened=waiting)
+        return msgspec.structs.replace(decision, released=(*redo.again, *decision.released), reopened=waiting)
+
+    def redo(self, key: str | None = None) -> Redo:
+        """What ``retry`` would do first. ValueError as there; nothing is changed."""
+        again, undone = self._to_run_again(key)
+        return Redo(
+            again=tuple(again),
+            undone=tuple(undone),
+            dropped=tuple(inner for each in (*again, *undone) for inner in self._inside(each)),
+            live=tuple(dict.fromkeys(group for each in again for group in self._enclosing(each))),
+        )
 
     # --- Retry -------------------------------------------------------------------------------------------------------
 
@@ -169,6 +221,13 @@ class Run:
         if live := [each for each in undone if each in self.released and each not in self.ended]:
             raise ValueError(f"node {live[0]!r} comes after {key!r} and still runs")
         return [key], undone
+
+    def _inside(self, group: str) -> Iterator[str]:
+        """All that a group has opened into, groups in it too."""
+        if group in self.opened:
+            for key in self.members[group]:
+                yield key
+                yield from self._inside(key)
 
     def _undo(self, key: str) -> None:
         """As if it had never been released."""
@@ -292,7 +351,7 @@ class Run:
 
     def _is_always(self, key: str) -> bool:
         """Whether it, or a group that it is in, runs in a cancelled run too."""
-        return key != ROOT and any(self.graph.nodes[each].always for each in (key, *self._enclosing(key)))
+        return any(self.graph.nodes[each].always for each in (key, *self._enclosing(key)))
 
 
 FAILURES = frozenset({JobState.DEAD, JobState.CANCELLED})

@@ -26,6 +26,7 @@ from jobs.runtime.service import Service
 from jobs.services.autoscaler import Autoscaler
 from jobs.services.backlog import BacklogNotes
 from jobs.services.bulk import BulkWorker
+from jobs.services.deadlines import DeadlineService
 from jobs.services.definitions import Definitions
 from jobs.services.historian import Historian
 from jobs.services.limiter import Limiter
@@ -134,6 +135,7 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
         Autoscaler(engine, new_host_id()),
         Recoverer(engine, options.lease_seconds),
         RelayService(engine),
+        DeadlineService(engine),
         Pruner(engine),
         BulkWorker(engine),
         Historian(engine),

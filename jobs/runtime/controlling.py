@@ -1,0 +1,156 @@
+"""What people, and time, do to runs: the steps after the facts are written down. Each may be repeated by anybody."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from jobs.core.job import iso, moment
+from jobs.core.states import TERMINAL, JobState
+from jobs.core.workflow import NodeView, Run, RunFacts, Stood
+from jobs.engine import Engine
+from jobs.engine.run_control import Deadline
+from jobs.exceptions import JobNotFound, RunNotFound, WorkflowInvalid, WrongState
+from jobs.runtime.relaying import Relay
+
+OUT_OF_TIME = "Its time limit has passed."
+WAITED_LONG_ENOUGH = "WaitTimedOut"
+
+
+class RetryPlan(NamedTuple):
+    """What a retry would do; keys of nodes, parents first."""
+
+    again: tuple[str, ...]
+    """They run again at once."""
+    waiting: tuple[str, ...]
+    """They wait again, and run when their parents have ended as they want. Some of them may have run before."""
+    dropped: tuple[str, ...] = ()
+    """Members of groups that open anew: what their list holds then is run."""
+
+
+def retry_plan(engine: Engine, run_id: str, node: str | None = None) -> RetryPlan:
+    """What ``retry`` would run again. WrongState says why nothing can be; RunNotFound."""
+    run, _ = _as_it_stands(engine, run_id)
+    try:
+        redo, decision = run.redo(node), run.retry(node)
+    except ValueError as error:
+        raise _refused(engine, run_id, error) from None
+    return RetryPlan(again=decision.released, waiting=decision.reopened, dropped=redo.dropped)
+
+
+def retry(relay: Relay, run_id: str, node: str | None = None) -> None:
+    """Has nodes run again: all that failed and what was skipped because of them, or one and all that comes after it."""
+    engine = relay.engine
+    run, ranks = _as_it_stands(engine, run_id)
+    try:
+        redo = run.redo(node)
+    except ValueError as error:
+        raise _refused(engine, run_id, error) from None
+    # What comes last first: whoever dies over it leaves the node that all began with as one that has ended.
+    changes = [
+        *((ranks[key], "drop") for key in redo.dropped),
+        *((ranks[key], "undo") for key in reversed(redo.undone)),
+        *((ranks[key], "live") for key in redo.live),
+        *((ranks[key], "again") for key in redo.again),
+    ]
+    engine.workflows.touch(run_id)
+    engine.run_control.redo(run_id, {"node": node}, changes)
+    facts = engine.workflows.facts(run_id)
+    if facts.deadline_ms is not None:  # its time begins anew
+        limit = facts.deadline_ms - facts.created_at_ms
+        engine.run_control.set_deadline(run_id, engine.run_control.server_now_ms() + limit)
+    relay.pursue(run_id)
+
+
+def cancel(relay: Relay, run_id: str, reason: dict[str, Any]) -> bool:
+    """Stops a run: what waits never starts, what runs is asked to stop, what is marked ``always`` runs. False: it was
+    told so before."""
+    relay.engine.workflows.touch(run_id)
+    is_new = relay.engine.run_control.cancel(run_id, reason)
+    relay.pursue(run_id)
+    stop_jobs(relay.engine, run_id)
+    relay.pursue(run_id)
+    return is_new
+
+
+def stop_jobs(engine: Engine, run_id: str) -> None:
+    """Asks the jobs of a cancelled run to stop, but for those of nodes that are marked ``always``."""
+    stored: dict[str, bool] = {}
+    has_claims = engine.workflows.step(run_id, take=0).claimed > 0
+    for view in engine.workflows.all_nodes(run_id):
+        is_always = view.node.always or stored.get(view.scope, False)
+        if view.node.kind.is_group:
+            stored[view.key] = is_always
+        if view.job is not None and not view.is_over and not is_always:
+            _cancel_job(engine, view.job)
+    if not has_claims:
+        engine.run_control.stopped(run_id)
+
+
+def finish(relay: Relay, facts: RunFacts) -> None:
+    """Does what somebody has begun with this run and left: a retry that is half written down, a stop half told."""
+    if facts.redo is not None:
+        try:
+            retry(relay, facts.id, facts.redo["node"])
+        except WrongState:
+            relay.engine.run_control.redo(facts.id, facts.redo, [])
+    elif facts.cancelled is not None and not facts.is_over and not facts.stopped:
+        stop_jobs(relay.engine, facts.id)
+
+
+def meet(relay: Relay, deadline: Deadline) -> None:
+    """Time is over: for a run, which is cancelled, or for a node that waits."""
+    with suppress(RunNotFound, WrongState):  # it ended before
+        if deadline.node:
+            _end_wait(relay, deadline)
+        else:
+            cancel(relay, deadline.run, {"by": None, "at": iso(moment(deadline.at)), "reason": OUT_OF_TIME})
+    relay.engine.run_control.met(deadline)
+
+
+def _end_wait(relay: Relay, deadline: Deadline) -> None:
+    view = relay.engine.workflows.node(deadline.run, deadline.node)
+    if view is None or view.is_over or not view.node.kind.is_wait:
+        return
+    relay.engine.workflows.touch(deadline.run)
+    if view.node.on_timeout == "continue":
+        relay.engine.run_control.decide(deadline.run, deadline.node, result={"timed_out": True})
+    else:
+        seconds = f"{view.node.timeout:g}"
+        what = "Nobody has decided" if view.node.approval else "No signal came"
+        message = f"{what} within {seconds} s"
+        error = {"type": WAITED_LONG_ENOUGH, "message": message, "traceback": ""}
+        relay.engine.run_control.decide(deadline.run, deadline.node, error=error)
+    relay.pursue(deadline.run)
+
+
+def _cancel_job(engine: Engine, job_id: str) -> None:
+    with suppress(JobNotFound, WrongState):  # it ended meanwhile
+        engine.jobs.cancel(job_id)
+
+
+def _as_it_stands(engine: Engine, run_id: str) -> tuple[Run, dict[str, int]]:
+    """The run as the rules see it, and the ranks of its nodes."""
+    facts = engine.workflows.facts(run_id)
+    views = list(engine.workflows.all_nodes(run_id))
+    there = [view for view in views if not _was_dropped(view)]
+    run = Run.restored(map(_stood, there), is_cancelled=facts.cancelled is not None)
+    return run, {view.key: view.rank for view in views}
+
+
+def _was_dropped(view: NodeView) -> bool:
+    """A member of a group that has opened anew, and that is not in its list any more."""
+    return view.is_released and view.state == JobState.SKIPPED
+
+
+def _stood(view: NodeView) -> Stood:
+    state = JobState(view.state)
+    return Stood(view.node, view.scope, view.is_released, state if state in TERMINAL else None)
+
+
+def _refused(engine: Engine, run_id: str, error: ValueError) -> WrongState | WorkflowInvalid:
+    message = str(error)
+    if message.startswith("there is no node"):
+        return WorkflowInvalid(f"{message[:1].upper()}{message[1:]} in run {run_id}.")
+    state = engine.workflows.facts(run_id).state
+    return WrongState(f"The run cannot be retried so: {message}.", state=state, fix="`workflows show` lists its nodes.")

@@ -1,0 +1,37 @@
+"""Ends what has waited long enough: runs of workflows that have a time limit, signals and approvals that have one."""
+
+from __future__ import annotations
+
+from jobs.engine import Engine
+from jobs.runtime.controlling import meet
+from jobs.runtime.relaying import Relay
+
+LONGEST_SLEEP = 5.0
+"""Seconds. A deadline that is set meanwhile is met at most as much late."""
+
+SHORTEST_SLEEP = 0.05
+
+
+class DeadlineService:
+    """Sleeps until the next deadline."""
+
+    name = "deadlines"
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._relay = Relay(engine)
+        self.every = LONGEST_SLEEP
+
+    def tick(self) -> dict[str, int]:
+        control = self._engine.run_control
+        met, self.every = 0, LONGEST_SLEEP
+        if control.next_deadline() is None:
+            return {"met": 0}
+        for deadline in control.due_deadlines():
+            meet(self._relay, deadline)
+            met += 1
+        next_at = control.next_deadline()
+        if next_at is not None:
+            left = (next_at - control.server_now_ms()) / 1000
+            self.every = min(LONGEST_SLEEP, max(SHORTEST_SLEEP, left))
+        return {"met": met}
