@@ -28,6 +28,17 @@ def job_fragment_url(job_id: str) -> str:
     return f"{reverse('dashboard:fragment', args=['job'])}?{urlencode({'id': job_id})}"
 
 
+def run_url(run_id: str, **query: str) -> str:
+    """The page of one run of a workflow; empty words of the query are left out."""
+    words = urlencode({name: value for name, value in query.items() if value})
+    return reverse("dashboard:workflows") + quote(run_id, safe="") + "/" + (f"?{words}" if words else "")
+
+
+def run_fragment_url(run_id: str, query: str) -> str:
+    """What an open page of the run fetches when something changed."""
+    return f"{reverse('dashboard:run_fragment')}?{urlencode({'id': run_id})}{f'&{query}' if query else ''}"
+
+
 def _is_path_step(job_id: str) -> bool:
     return any(step in ("", ".", "..") for step in job_id.split("/"))
 

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,8 +35,10 @@ from jobs.api import (
     Worker,
 )
 from jobs.api.schedules import Forecast, ScheduleStatus
+from jobs.api.workflow_runs import RunPage
 from jobs.core.figures import Figures
 from jobs.core.job import Job
+from jobs.core.workflow import NodeView, RunFacts
 from jobs.exceptions import JobNotFound, OutcomeUnknown, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -68,6 +70,9 @@ DIAGNOSIS_SECONDS = 5.0
 
 PACE_EVERY_SECONDS = 10.0
 """So often it is read what each pool did lately: as often as the engine closes a step of its series."""
+
+NODES_AT_ONCE = 1_000
+"""So many nodes of a run are read in one round trip."""
 
 T = TypeVar("T")
 
@@ -391,6 +396,36 @@ def scalings(name: str) -> Sequence[Scaling]:
     """What autoscaling decided over a pool, newest first."""
     with _asking():
         return list(reversed(api.pools.scalings(name)))
+
+
+def run(run_id: str) -> RunFacts:
+    """One run of a workflow without its nodes, or RunNotFound."""
+    with _asking():
+        return api.workflows.get(run_id)
+
+
+def run_nodes(run: RunFacts) -> list[NodeView]:
+    """All nodes of a run, parents first."""
+    nodes: list[NodeView] = []
+    with _asking():
+        while len(nodes) < run.total:
+            page = api.workflows.nodes(run.id, nodes[-1].rank + 1 if nodes else 0, NODES_AT_ONCE)
+            if not page:
+                break
+            nodes += page
+    return nodes
+
+
+def runs(name: str, state: str, cursor: str, limit: int) -> RunPage:
+    """Runs, newest first; ``name`` and ``state`` may be empty. OptionInvalid for a cursor that is not one of ours."""
+    with _asking():
+        return api.workflows.list(name=name or None, state=state or None, cursor=cursor or None, limit=limit)
+
+
+def first_failures(run_ids: Sequence[str]) -> Mapping[str, NodeView]:
+    """Run → the first of its nodes that failed."""
+    with _asking():
+        return api.workflows.first_failures(run_ids)
 
 
 def schedules() -> Sequence[Any]:

@@ -8,6 +8,7 @@ from django.urls import include, path
 from dashboard import exports, health, login, metrics, results, reveal, views, zones
 from dashboard.actions.views import action
 from dashboard.panels import ELSEWHERE, PANELS
+from dashboard.workflows import views as workflows
 
 app_name = "dashboard"
 
@@ -18,6 +19,8 @@ dashboard = [
     ),
     path("job/", views.job, name="job_by_query"),
     path("jobs/<path:job_id>/", views.job, name="job"),
+    path("workflows/<str:run_id>/", workflows.run, name="run"),
+    path("fragments/run/", workflows.fragment, name="run_fragment"),
     path("find/", views.find, name="find"),
     path("raw/", views.raw, name="raw"),
     path("audit/export/", exports.audit, name="audit_export"),

@@ -61,7 +61,7 @@ def page(request: HttpRequest, slug: str) -> HttpResponseBase:
         "refresh_seconds": panel.refresh_seconds,
         "here": _here(request, panel),
     }
-    return render(request, "dashboard/page.html", context | _read(lambda: panel.context(request, overall), overall))
+    return render(request, "dashboard/page.html", context | read(lambda: panel.context(request, overall), overall))
 
 
 @require_GET
@@ -70,7 +70,7 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
     """A panel alone, for a page that is open. 503 while the store is away: the page then keeps and dims what it has."""
     overall = reads.overall()
     if overall.trouble:
-        return _away()
+        return away()
     common = shell(overall) | {"panel": BY_SLUG.get(slug)}
     try:
         if slug == "job":
@@ -90,7 +90,7 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
     except OptionInvalid as error:
         return JsonResponse({"error": {"code": error.code, "message": str(error), "fix": error.fix}}, status=400)
     except reads.UNREACHABLE:
-        return _away()
+        return away()
 
 
 @require_GET
@@ -127,7 +127,7 @@ def job(request: HttpRequest, job_id: str = "") -> HttpResponseBase:
         return render(
             request,
             "dashboard/page.html",
-            context | _read(lambda: _job(request, reads.job(job_id[: ID_MAX_BYTES + 1]), overall), overall),
+            context | read(lambda: _job(request, reads.job(job_id[: ID_MAX_BYTES + 1]), overall), overall),
         )
     except JobNotFound:
         return render(request, "dashboard/job_gone.html", context, status=404)
@@ -191,7 +191,7 @@ def _panel(request: HttpRequest, slug: str) -> Panel:
     return panel
 
 
-def _read(context: Callable[[], dict[str, Any]], overall: Overall) -> dict[str, Any]:
+def read(context: Callable[[], dict[str, Any]], overall: Overall) -> dict[str, Any]:
     """What a panel shows; when the store is away a panel that cannot do without it is replaced by a sentence."""
     try:
         return context()
@@ -213,7 +213,7 @@ def _here(request: HttpRequest, panel: Panel) -> str:
     return reverse(panel.url_name) + (f"?{query.urlencode()}" if query else "")
 
 
-def _away() -> JsonResponse:
+def away() -> JsonResponse:
     return JsonResponse(
         {"error": {"code": "store_unavailable", "message": reads.TROUBLE, "fix": reads.FIX}}, status=503
     )

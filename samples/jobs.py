@@ -103,6 +103,17 @@ def build_report(year: int, resamples: int = 5000, *, ctx: Context) -> dict[str,
     }
 
 
+@job("report.compare", pool="background", max_retries=1, timeout=30)
+def compare_years(*, ctx: Context) -> dict[str, Any]:
+    """Puts the reports beside each other that its parents in a workflow have built. Alone it has nothing to compare."""
+    found = sorted((result for result in ctx.parents.values() if result), key=lambda result: str(result["file"]))
+    lines = [
+        f"{result['file']}: warmest {result['warmest']} °C, {result['precipitation_mm']} mm in {result['days']} days"
+        for result in found
+    ]
+    return {"years": len(found), "summary": "\n".join(lines) or "No year to compare."}
+
+
 @job(
     "image.process",
     pool="background",

@@ -20,10 +20,11 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 
-from jobs import JobFilter, JobHandle, budget, discard_matching, scheduler
+from jobs import JobFilter, JobHandle, budget, discard_matching, scheduler, workflows
 from jobs.core.states import JobState
 from jobs.exceptions import OutcomeUnknown, PoolFull, StoreUnavailable
 from samples import images, invoices, outputs
+from samples.digest import weather_digest
 from samples.jobs import build_report, dispatch_webhook, generate_invoice, process_image, send_email
 from samples.receiver import Behaviour
 
@@ -34,6 +35,9 @@ MOST_WAITING = 200
 
 LOOK_AFTER_SECONDS = 15.0
 """Between two looks at the backlog and two rounds of tidying."""
+
+DIGEST_EVERY_SECONDS = 60.0
+"""Between two runs of the sample workflow."""
 
 LONGEST_PAUSE_SECONDS = 15.0
 
@@ -73,6 +77,7 @@ class Stream:
         self._random = Random(seed)
         self._troubles = 0
         self._look_at = 0.0
+        self._digest_at = 0.0
 
     def run(self) -> int:
         """Answers how many jobs were enqueued."""
@@ -81,6 +86,7 @@ class Stream:
                 with budget(PATIENCE_SECONDS):
                     if self._is_welcome():
                         self._enqueue_one()
+                        self._start_digest()
                         self._recovered()
                 # Exponential gaps, as of customers who know nothing of each other; capped, so that something happens.
                 pause = min(self._random.expovariate(self._rate), 5 / self._rate)
@@ -94,6 +100,12 @@ class Stream:
         handle = recipe.enqueue(self._random)
         self.enqueued += 1
         log.debug("%s: %s", handle.id, recipe.story)
+
+    def _start_digest(self) -> None:
+        if self._count is None and time.monotonic() >= self._digest_at:
+            self._digest_at = time.monotonic() + DIGEST_EVERY_SECONDS
+            run = workflows.start(weather_digest(self._random), started_by="the sample stream")
+            log.debug("%s: a digest of the weather, as a workflow", run.id)
 
     def _is_welcome(self) -> bool:
         if time.monotonic() >= self._look_at:

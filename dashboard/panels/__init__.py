@@ -14,6 +14,7 @@ from dashboard.panels.pools import Pools
 from dashboard.panels.schedules import Schedules
 from dashboard.panels.topology import Topology
 from dashboard.panels.workers import Workers
+from dashboard.panels.workflows import Workflows
 
 PANELS: tuple[Panel, ...] = (
     Overview(),
@@ -22,6 +23,7 @@ PANELS: tuple[Panel, ...] = (
     Pools(),
     Workers(),
     Schedules(),
+    Workflows(),
     Charts(),
     Topology(),
     Audit(),

@@ -122,6 +122,11 @@ def nodes(run_id: str, since: int = 0, limit: int = 1000, *, live: bool = False)
     return _asked(found) if live else found
 
 
+def first_failures(run_ids: Sequence[str]) -> Mapping[str, NodeView]:
+    """Run → the first of its nodes that died or was cancelled; runs in which none has are left out."""
+    return get_engine().workflows.first_failures(run_ids)
+
+
 def document(run_id: str) -> dict[str, Any]:
     """The JSON of a run with all its nodes. RunNotFound."""
     engine = get_engine()
@@ -198,5 +203,6 @@ aget = twin(get)
 alist = twin(list)
 anodes = twin(nodes)
 adocument = twin(document)
+afirst_failures = twin(first_failures)
 aresults = twin(results)
 await_ = twin(wait)

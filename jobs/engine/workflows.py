@@ -332,6 +332,34 @@ class Workflows:
         last = [view.key for view in views if view.key not in awaited and view.state == "succeeded"]
         return {key: ended.result for key, ended in self.parents(run_id, last).items()}
 
+    def first_failures(self, run_ids: Sequence[str]) -> dict[str, NodeView]:
+        """Run → the first of its own nodes that died or was cancelled; two round trips for all runs."""
+
+        def first(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            for run_id in run_ids:
+                pipeline.zrange(self._keys(run_id).failures_of, 0, 0)
+            return list(pipeline.execute())
+
+        ranks = self._store.read(first) if run_ids else []
+        failed = [
+            (self._keys(run_id), run_id, int(found[0])) for run_id, found in zip(run_ids, ranks, strict=True) if found
+        ]
+
+        def read(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            for keys, _, rank in failed:
+                for key in (keys.states, keys.nodes, keys.errors):
+                    pipeline.hget(key, rank)
+            return list(pipeline.execute())
+
+        raw = iter(self._store.read(read) if failed else [])
+        return {
+            run_id: run_codec.decode_view(rank, state, node, error)
+            for (_, run_id, rank), state, node, error in zip(failed, raw, raw, raw, strict=True)
+            if state and node
+        }
+
     def server_now_ms(self) -> int:
         """The time of the server."""
         now = self._clock.now_ms()

@@ -337,6 +337,7 @@ function togglePause() {
 pauseButton.hidden = false;
 pauseButton.addEventListener("click", togglePause);
 forms(refresh);
+document.addEventListener("panel:refresh", refresh);
 keys({ togglePause });
 ownZone();
 if (panel) offer(panel);

@@ -77,6 +77,9 @@ function attributes(from, to) {
 function skipped(from, name, field) {
   if ("own" in from.dataset) return name !== "class"; // what its script has made of it
   if (name === "open" && from.nodeName === "DETAILS") return true; // the reader's
+  if (name === "viewBox" && from.matches("[data-graph]")) return true; // what is seen of a picture: the reader's
+  if (name === "hidden" && from.matches("[data-tools]")) return true;
+  if (name === "aria-pressed" && from.matches("[data-graph-do]")) return true;
   if (name === "hidden" && from.matches("[data-copy], [data-newer]")) return true; // the script's
   if (name === "value" && from.name === "csrfmiddlewaretoken") return true; // masked anew each time; the old one holds
   return field && (name === "value" || name === "checked") && (from === document.activeElement || edited(from));

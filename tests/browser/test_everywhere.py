@@ -22,6 +22,7 @@ PAGES = (
     "/dashboard/pools/",
     "/dashboard/workers/",
     "/dashboard/schedules/",
+    "/dashboard/workflows/",
 )
 STATES = ("scheduled", "ready", "leased", "retry_wait", "succeeded", "dead", "cancelled")
 

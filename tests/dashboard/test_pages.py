@@ -23,6 +23,7 @@ PAGES = (
     "/dashboard/schedules/",
     "/dashboard/charts/",
     "/dashboard/timezone/",
+    "/dashboard/workflows/",
 )
 STATES = ("scheduled", "ready", "leased", "retry_wait", "succeeded", "dead", "cancelled")
 

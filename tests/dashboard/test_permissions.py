@@ -18,6 +18,7 @@ PAGES = (
     "/dashboard/pools/",
     "/dashboard/workers/",
     "/dashboard/schedules/",
+    "/dashboard/workflows/",
 )
 MACHINE = ("/dashboard/snapshot/", "/dashboard/fragments/overview/", "/dashboard/fragments/jobs/")
 

@@ -310,4 +310,4 @@ class TestStrip:
         assert height(0.0) < height(1.0) < height(2.0) == height(90.0)
 
     def test_nothing_has_fired_yet(self) -> None:
-        assert strip([]).label == "It has not fired yet."
+        assert strip([]).label == "There is no firing yet."

@@ -30,8 +30,8 @@ class Strip:
     label: str
 
 
-def strip(firings: Iterable[tuple[str, float | None]]) -> Strip:
-    """Draws (outcome, run time in usual run times or None), oldest first."""
+def strip(firings: Iterable[tuple[str, float | None]], noun: str = "firing") -> Strip:
+    """Draws (outcome, run time in usual run times or None), oldest first. ``noun``: what each of them is."""
     drawn: dict[str, list[str]] = {outcome: [] for outcome in OUTCOMES}
     counted: Counter[str] = Counter()
     for number, (outcome, length) in enumerate(firings):
@@ -42,7 +42,7 @@ def strip(firings: Iterable[tuple[str, float | None]]) -> Strip:
         paths=tuple((outcome, "".join(cells)) for outcome, cells in drawn.items() if cells),
         width=max(1, total * (CELL + GAP) - GAP),
         height=HEIGHT,
-        label=_label(counted, total),
+        label=_label(counted, total, noun),
     )
 
 
@@ -63,8 +63,8 @@ def _cell(outcome: str, x: int, length: float | None) -> str:
     return f"M{x} {HEIGHT}v-{height}h{CELL}v{height}z"
 
 
-def _label(counted: Counter[str], total: int) -> str:
+def _label(counted: Counter[str], total: int, noun: str) -> str:
     if not total:
-        return "It has not fired yet."
+        return f"There is no {noun} yet."
     parts = ", ".join(f"{counted[outcome]} {outcome}" for outcome in OUTCOMES if counted[outcome])
-    return f"Last firing: {parts}." if total == 1 else f"Last {total} firings: {parts}."
+    return f"Last {noun}: {parts}." if total == 1 else f"Last {total} {noun}s: {parts}."

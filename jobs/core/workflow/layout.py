@@ -68,6 +68,8 @@ class Layout:
 
 def layout(graph: Graph) -> Layout:
     """The picture of a workflow, folded as far as it takes to be one. A second at most, whatever the workflow."""
+    if not graph.nodes:
+        return Layout((), (), 2 * MARGIN, 2 * MARGIN)
     for folded in foldings(graph):  # the last one is taken as it is
         columns = _columns(folded)
         if _is_small(folded, columns):

@@ -14,7 +14,7 @@ from jobs.core.workflow.folding import Box
 from jobs.core.workflow.graph import Graph
 from jobs.core.workflow.layout import HEIGHT, WIDTH, Layout, Line
 
-NAME_MAX, WORD_MAX = 21, 24
+NAME_MAX, WORD_MAX = 19, 24
 """Characters that fit into a box; SVG cuts no text by itself."""
 
 

@@ -1,0 +1,55 @@
+"""The workflows: what is defined and how it goes, and the runs."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from dashboard import reads
+from dashboard.panels.base import Panel
+from dashboard.reads import Overall
+from dashboard.workflows.lists import RunRow
+
+PER_PAGE = 50
+STATES = (
+    ("", "any"),
+    ("running", "running"),
+    ("succeeded", "succeeded"),
+    ("failed", "failed"),
+    ("cancelled", "cancelled"),
+)
+
+
+class Workflows(Panel):
+    slug = "workflows"
+    title = "Workflows"
+    icon = "workflows"
+    group = "Run"
+    key = "f"
+    style = "dashboard/workflows.css"
+
+    def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
+        name, state, cursor = (request.GET.get(word, "").strip()[:300] for word in ("name", "state", "cursor"))
+        state = state if state in dict(STATES) else ""
+        page = reads.runs(name, state, cursor, PER_PAGE)
+        troubled = [run.id for run in page.items if run.counts.get("dead") or run.counts.get("cancelled")]
+        failures = reads.first_failures(troubled) if troubled else {}
+        return {
+            "here": _url(name, state, cursor),
+            "name": name,
+            "state": state,
+            "states": STATES,
+            "cursor": cursor,
+            "rows": [RunRow(run, overall.now, failure=failures.get(run.id)) for run in page.items],
+            "any_running": any(not run.is_over for run in page.items),
+            "older_url": _url(name, state, page.next_cursor) if page.next_cursor else "",
+            "newest_url": _url(name, state) if cursor else "",
+        }
+
+
+def _url(name: str = "", state: str = "", cursor: str = "") -> str:
+    words = urlencode({word: value for word, value in (("name", name), ("state", state), ("cursor", cursor)) if value})
+    return reverse("dashboard:workflows") + (f"?{words}" if words else "")

@@ -1,0 +1,241 @@
+"""The pages of workflows: what runs, how one run stands and why, as a picture, a line of time and a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.test import Client
+
+from dashboard.workflows import shapes
+from tests.dashboard.browsing import tags, text
+from tests.dashboard.test_cost import round_trips
+from tests.support.runs import Runs
+
+NIGHTLY: list[dict[str, Any]] = [
+    {"key": "extract"},
+    {"key": "load", "depends_on": ["extract"]},
+    {"key": "ok", "on_success": ["load"]},
+    {"key": "alarm", "on_failure": ["extract", "load"], "join": "any"},
+    {"key": "clean", "on_complete": ["load"]},
+]
+__all__ = ["round_trips"]  # a fixture
+MARK = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def runs(shop: Any) -> Runs:
+    return Runs(shop.engine)
+
+
+def fan(number: int) -> list[dict[str, Any]]:
+    pages = [{"key": f"page:{each}", "depends_on": ["extract"]} for each in range(number)]
+    return [{"key": "extract"}, *pages, {"key": "merge", "depends_on": [page["key"] for page in pages]}]
+
+
+def page_of(run: str, query: str = "") -> str:
+    return f"/dashboard/workflows/{run}/{query}"
+
+
+def boxes(response: Any) -> dict[str, dict[str, str | None]]:
+    """Key of each box of the picture → its attributes."""
+    return {str(found["data-box"]): found for tag, found in tags(response) if tag == "a" and "data-box" in found}
+
+
+def rows(response: Any) -> list[str]:
+    return [
+        str(found["data-key"]).removeprefix("node ")
+        for tag, found in tags(response)
+        if tag == "tr" and str(found.get("data-key", "")).startswith("node ")
+    ]
+
+
+class TestList:
+    def test_with_no_run_it_says_how_to_start_one(self, viewer: Client) -> None:
+        words = text(viewer.get("/dashboard/workflows/"))
+
+        assert "No workflow has run yet." in words
+        assert "workflows start --file nightly.json" in words
+
+    def test_a_run_is_a_row_with_state_progress_and_what_failed(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start(*NIGHTLY[:2])
+        runs.run_all({"extract": "dead"})
+
+        words = text(viewer.get("/dashboard/workflows/"))
+
+        assert run[:12] in words
+        assert re.search("failed test .* 2/2 .* extract: ValueError: extract failed", words)
+
+    def test_it_is_narrowed_by_name_and_state(self, viewer: Client, runs: Runs) -> None:
+        failed, running = runs.start({"key": "a"}), runs.start({"key": "b", "pool": "other"})
+        runs.run_all({"a": "dead", "b": "dead"})
+        running = runs.start({"key": "c"})
+
+        def shown(query: str) -> list[str]:
+            found = tags(viewer.get(f"/dashboard/workflows/?{query}"))
+            keys = [str(attributes.get("data-key", "")) for tag, attributes in found if tag == "tr"]
+            return [key.removeprefix("run ") for key in keys if key.startswith("run ")]
+
+        assert shown("state=running") == [running]
+        assert failed in shown("state=failed")
+        assert shown("name=other") == []
+        assert len(shown("name=test")) == 3
+
+
+class TestRun:
+    def test_one_that_is_not_there_is_a_404_that_says_so(self, viewer: Client) -> None:
+        response = viewer.get(page_of("gone"))
+
+        assert response.status_code == 404
+        assert "There is no such run" in text(response)
+
+    def test_it_says_how_it_stands_and_why_nodes_wait(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start(*NIGHTLY)
+        runs.lease()
+
+        words = text(viewer.get(page_of(run)))
+
+        assert "0 of 5 nodes have ended" in words
+        assert "Waits for extract (" in words
+        assert "Waits for load (waits itself) to end." in words
+        assert "if extract or load fails" in words
+
+    def test_it_says_what_failed_and_what_was_skipped_because_of_it(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start(*NIGHTLY[:3])
+        runs.run_all({"extract": "dead"})
+
+        words = text(viewer.get(page_of(run)))
+
+        assert "extract is dead: ValueError: extract failed. 2 nodes were skipped." in words
+        assert "Skipped: extract is dead, and it runs only after its success." in words
+
+    def test_one_that_succeeded_all_the_same_says_that_a_failure_was_dealt_with(
+        self, viewer: Client, runs: Runs
+    ) -> None:
+        run = runs.start(*NIGHTLY)
+        runs.run_all({"load": "dead"})
+
+        assert "load is dead, which other nodes dealt with." in text(viewer.get(page_of(run)))
+
+    def test_every_node_is_a_box_that_says_its_state_in_words_and_leads_to_what_is_known_of_it(
+        self, viewer: Client, runs: Runs
+    ) -> None:
+        run = runs.start(*NIGHTLY)
+        runs.run_all({"load": "dead"})
+
+        found = boxes(viewer.get(page_of(run)))
+
+        assert set(found) == {"extract", "load", "ok", "alarm", "clean"}
+        assert re.match("load: dead.*ValueError: load failed", str(found["load"]["aria-label"]))
+        assert "is-dead" in str(found["load"]["class"])
+        words = text(viewer.get(str(found["ok"]["href"])))
+        assert "Skipped: load is dead, and it runs only after its success." in words
+
+    def test_the_nodes_that_its_length_was_made_of_are_marked(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start({"key": "a"}, {"key": "b", "depends_on": ["a"]})
+        runs.run_all()
+
+        response = viewer.get(page_of(run))
+
+        assert all("is-critical" in str(box["class"]) for box in boxes(response).values())
+        assert any(
+            tag == "path" and "is-critical" in str(found.get("class")) and found["data-from"] == "a"
+            for tag, found in tags(response)
+        )
+
+    def test_a_chosen_node_shows_its_job_parents_and_result(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start({"key": "a"}, {"key": "b", "depends_on": ["a"]})
+        runs.run_all(a={"rows": 12})
+
+        words = text(viewer.get(page_of(run, "?node=a")))
+
+        assert re.search(r'"rows": 12', words)
+        assert runs.nodes(run)["a"].job in viewer.get(page_of(run, "?node=a")).content.decode()
+
+    def test_hostile_words_in_the_address_are_only_text(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start({"key": "a"})
+        for word in ("node", "box", "scope", "plan", "state", "page", "view"):
+            response = viewer.get(page_of(run), {word: MARK})
+
+            assert response.status_code == 200, word
+            assert MARK not in response.content.decode()
+
+    def test_its_fragment_is_what_the_page_shows(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start(*NIGHTLY)
+        address = next(
+            str(found["data-fragment"])
+            for tag, found in tags(viewer.get(page_of(run, "?node=load&view=table")))
+            if "data-fragment" in found
+        )
+
+        fragment = viewer.get(address)
+
+        assert urlsplit(address).path == "/dashboard/fragments/run/"
+        assert rows(fragment) == ["extract", "load", "ok", "alarm", "clean"]
+        assert "Waits for extract" in text(fragment)
+        assert viewer.get("/dashboard/fragments/run/?id=gone").status_code == 404
+
+
+class TestViews:
+    def test_the_line_of_time_has_a_row_for_each_node_that_was_released(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start(*NIGHTLY[:3])
+        runs.run_all({"extract": "dead"})
+
+        response = viewer.get(page_of(run, "?view=timeline"))
+
+        keys = [found["data-key"] for tag, found in tags(response) if tag == "li" and "data-key" in found]
+        assert keys == ["row extract"]
+        assert "2 nodes have no row" in text(response)
+
+    def test_the_table_can_be_narrowed_to_a_state(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start(*NIGHTLY)
+        runs.run_all({"load": "dead"})
+
+        assert rows(viewer.get(page_of(run, "?view=table&state=skipped"))) == ["ok"]
+
+    def test_the_table_stands_in_the_same_page_as_the_picture(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start(*NIGHTLY)
+        response = viewer.get(page_of(run))
+
+        assert set(boxes(response)) == set(rows(response))
+
+
+class TestManyNodes:
+    def test_a_large_fan_out_is_one_box_with_counts_whose_nodes_are_in_the_table(
+        self, viewer: Client, runs: Runs
+    ) -> None:
+        run = runs.start(*fan(120))
+        runs.run_all(lambda node: "dead" if node == "page:7" else "succeeded")
+
+        response = viewer.get(page_of(run))
+        stack = boxes(response)["page:0"]
+
+        assert set(boxes(response)) == {"extract", "page:0", "merge"}
+        assert stack["aria-label"] == "120 nodes page: 1 dead, 119 succeeded"
+        opened = viewer.get(str(stack["href"]))
+        assert "page ×120" in text(opened)
+        assert "page:7 dead" in text(opened)
+        assert len(rows(opened)) == 100
+
+    def test_the_page_of_a_large_run_costs_as_many_elements_and_few_round_trips(
+        self, viewer: Client, runs: Runs, round_trips: Callable[[Callable[[], Any]], int]
+    ) -> None:
+        run = runs.start(*fan(3_000))
+
+        taken = round_trips(lambda: viewer.get(page_of(run)))
+
+        assert taken <= 40
+        assert len(tags(viewer.get(page_of(run)))) <= 2_000
+
+    def test_runs_of_one_shape_share_one_picture(self, runs: Runs, viewer: Client) -> None:
+        one, other = runs.start(*NIGHTLY), runs.start(*NIGHTLY)
+
+        def places(run: str) -> list[str]:
+            return [str(found["d"]) for tag, found in tags(viewer.get(page_of(run))) if tag == "path" and "d" in found]
+
+        before = len(shapes._kept)
+        assert places(one) == places(other)
+        assert len(shapes._kept) - before <= 1
