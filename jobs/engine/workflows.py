@@ -30,7 +30,7 @@ LOOK_MS = 60_000
 
 STEP = 500
 """Looks at nodes in one call."""
-TAKE = 200
+TAKE = 500
 """Nodes that are handed out in one call."""
 EDGES = 500
 """Edges that are laid in one call."""

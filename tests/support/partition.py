@@ -49,6 +49,8 @@ HASHES = (
     "progress",
     "logs",
     "parked",
+    "nodes",
+    "outbox",
     "grants",
     "control",
     "counters",
@@ -206,7 +208,7 @@ def _maps(entry: dict[bytes, bytes]) -> dict[str, Any]:
 
 
 def _shown(name: str, raw: bytes) -> Any:
-    if name == "states":
+    if name in ("states", "outbox"):
         return _or_raw(lambda: codec.decode_record(raw), raw)
     if name in PACKED:
         return _or_raw(lambda: msgspec.msgpack.decode(raw), raw)
