@@ -74,6 +74,8 @@ class Settings:
     """Firings that the history of one schedule remembers: the newest ones."""
     firings_seconds: float = 30 * 86_400.0
     """How long they are remembered at most."""
+    audit_days: float = 730.0
+    """How long entries of the audit log are kept. 0: for ever."""
     middleware: list[str] = field(default_factory=list)
     """Dotted paths of what wraps each attempt, outermost first."""
     enqueue_middleware: list[str] = field(default_factory=list)
@@ -171,6 +173,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "retention_seconds": (0, 3_650 * DAY),
     "firings_kept": (1, 10_000),
     "firings_seconds": (60, 3_650 * DAY),
+    "audit_days": (0, 36_500),
     "long_queue_seconds": (0, DAY),
     "workflow_nodes": (1, 1_000_000),
     "log_lines": (0, 100_000),

@@ -24,8 +24,20 @@ PATIENCE_SECONDS = 5.0
 HOURS = (("", "until somebody resumes it"), ("1", "for an hour"), ("8", "for 8 hours"), ("24", "for a day"))
 
 
-class PauseForm(forms.Form):
-    reason = forms.CharField(max_length=300, required=False, help_text="Shown wherever the pause is.")
+REASON_MAX = 200
+
+
+class ReasonForm(forms.Form):
+    """Why somebody pauses."""
+
+    reason = forms.CharField(
+        max_length=REASON_MAX, required=False, label="Why", help_text="Shown wherever the pause is."
+    )
+
+
+class PauseForm(ReasonForm):
+    """Why, and for how long."""
+
     hours = forms.ChoiceField(choices=HOURS, required=False, label="How long")
 
     @property

@@ -15,7 +15,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.widgets import AdminSplitDateTime
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.forms import CharField, FloatField, Form, SplitDateTimeField
+from django.forms import FloatField, Form, SplitDateTimeField
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -24,6 +24,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from jobs.admin.pausing import REASON_MAX, ReasonForm
 from jobs.admin.schedule_form import label_parts
 from jobs.admin.schedule_history import history
 from jobs.api import audit, schedules
@@ -37,7 +38,6 @@ OPERATE = "jobs.operate"
 CHANGES_SHOWN = 100
 SLICE_SECONDS = 5.0
 """A request that makes many jobs stops after this time; the page goes on with the next one."""
-REASON_MAX = 200
 
 RUN = "One job is made at once. The rhythm does not move."
 PAUSE = (
@@ -46,14 +46,6 @@ PAUSE = (
 )
 RESUME = "It fires again from its next time on. What was due in the pause is not made up."
 BACKFILL = "Makes a job for each time in the past at which it would have fired and did not."
-
-
-class PauseForm(Form):
-    """Why somebody pauses."""
-
-    reason = CharField(
-        max_length=REASON_MAX, required=False, label="Why", help_text="For whoever wonders why it does not fire."
-    )
 
 
 class BackfillForm(Form):
@@ -129,7 +121,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
             schedules.pause(schedule.name, by=_who(request), reason=form.cleaned_data["reason"])
             return f"Schedule {schedule.name} is paused."
 
-        return self._act(request, pk, "Pause", PAUSE, pause, PauseForm)
+        return self._act(request, pk, "Pause", PAUSE, pause, ReasonForm)
 
     def resume_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
         def resume(schedule: Schedule, form: Form) -> str:
@@ -240,7 +232,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
             schedules.pause(name, by=who, reason=request.POST.get("reason", "")[:REASON_MAX])
             return f"Schedule {name} is paused."
 
-        return self._act_on_selected(request, queryset, "pause_selected", "Pause", PAUSE, pause, PauseForm)
+        return self._act_on_selected(request, queryset, "pause_selected", "Pause", PAUSE, pause, ReasonForm)
 
     @admin.action(description="Resume selected schedules", permissions=["operate"])
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponseBase | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from heapq import nlargest
 from typing import Any
 
 import msgspec
 from django.utils import timezone as clock
 
 from jobs.api.asynchronous import twin
-from jobs.core.job import iso
+from jobs.core.job import iso, moment
 from jobs.core.schedule.load import minutes
 from jobs.engine import Engine, Pool, get_engine
 from jobs.exceptions import SchedulerError
@@ -69,7 +70,7 @@ def forecast(hours: float = 24, *, start: datetime | None = None) -> Forecast:
     engine = get_engine()
     first = (start or clock.now()).replace(second=0, microsecond=0) + timedelta(minutes=1)
     end = first + timedelta(hours=hours)
-    by_minute: dict[datetime, Counter[str]] = defaultdict(Counter)
+    by_minute: dict[int, dict[str, int]] = defaultdict(dict)  # minutes since 1970
     pools: dict[str, str] = {}
     for row in Schedule.objects.filter(enabled=True, paused_at=None):
         try:
@@ -79,13 +80,14 @@ def forecast(hours: float = 24, *, start: datetime | None = None) -> Forecast:
             continue  # it fires never, and says so where schedules are listed
         pools[row.name] = pool_of(engine, stored.definition)
         for at, count in found:
-            by_minute[at][row.name] += count
+            by_minute[at][row.name] = count
     capacity = _capacity(engine, set(pools.values()))
-    mean = sum(map(Counter.total, by_minute.values())) / max(1.0, hours * 60)
+    total = sum(sum(firings.values()) for firings in by_minute.values())
+    mean = total / max(1.0, hours * 60)
     return Forecast(
         start=first,
         end=end,
-        total=sum(map(Counter.total, by_minute.values())),
+        total=total,
         minutes=[_minute(at, by_minute[at], pools, capacity, mean) for at in sorted(by_minute)],
         capacity=capacity,
     )
@@ -95,16 +97,16 @@ aforecast = twin(forecast, uses_database=True)
 
 
 def _minute(
-    at: datetime, firings: Counter[str], pools: dict[str, str], capacity: dict[str, float | None], mean: float
+    minute: int, firings: dict[str, int], pools: dict[str, str], capacity: dict[str, float | None], mean: float
 ) -> ForecastMinute:
     of_pools: Counter[str] = Counter()
     for name, count in firings.items():
         of_pools[pools[name]] += count
     return ForecastMinute(
-        at=at,
-        count=firings.total(),
+        at=moment(minute * 60_000),
+        count=of_pools.total(),
         pools=dict(of_pools),
-        names=[name for name, _ in firings.most_common(NAMED)],
+        names=nlargest(NAMED, firings, key=firings.__getitem__),
         more=max(0, len(firings) - NAMED),
         crowded=_crowd(of_pools, capacity, mean),
     )

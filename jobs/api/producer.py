@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import Any, Protocol, Unpack
 
@@ -18,7 +19,7 @@ from jobs.core.job import Enqueued, EnqueueRequest, JobSpec, Unique
 from jobs.core.options import EnqueueOptions, check_options
 from jobs.core.payload import encode_any
 from jobs.engine import TypeOverrides, get_engine
-from jobs.exceptions import OptionInvalid, PayloadInvalid, PayloadTooLarge
+from jobs.exceptions import OptionInvalid, PayloadInvalid, PayloadTooLarge, SchedulerError
 from jobs.middleware import AsgirefBridge, chain
 from jobs.registry import JobType, UniqueBy, check_name, registry
 
@@ -62,12 +63,12 @@ def enqueue_type(
     spec = merged(job_type.defaults, _destination.overrides(job_type.name), chosen)
     by = job_type.unique
     if by is None or "unique_key" in chosen:
-        return _submit(EnqueueRequest(_unique(spec, chosen, None), encoded, _on_commit(chosen)))
+        return submit(EnqueueRequest(_unique(spec, chosen, None), encoded, _on_commit(chosen)))
     # Each payload has a key of its own, and each key is a claim of its own.
     return [
         handle
         for payload in encoded
-        for handle in _submit(
+        for handle in submit(
             EnqueueRequest(_unique(spec, chosen, by, by.key(job_type.decode(payload))), [payload], _on_commit(chosen))
         )
     ]
@@ -104,7 +105,7 @@ def _enqueue_unknown(
     """For a producer without the handler's code: the payload is any JSON object, the defaults are those of ``@job``."""
     encoded = _encode_all(partial(encode_any, type_name), payloads)
     spec = merged(JobSpec(type=check_name(type_name)), _destination.overrides(type_name), chosen)
-    return _submit(EnqueueRequest(_unique(spec, chosen, None), encoded, _on_commit(chosen)))
+    return submit(EnqueueRequest(_unique(spec, chosen, None), encoded, _on_commit(chosen)))
 
 
 def _on_commit(chosen: Mapping[str, Any]) -> bool | str:
@@ -141,8 +142,55 @@ def _unique(spec: JobSpec, chosen: Mapping[str, Any], by: UniqueBy | None, key: 
 # --- On the way out --------------------------------------------------------------------------------------------------
 
 
-def _submit(request: EnqueueRequest) -> list[JobHandle]:
+def submit(request: EnqueueRequest) -> list[JobHandle]:
+    """Sends a request through the enqueue middleware and to the engine."""
     return _send()(request) if request.payloads else []
+
+
+def led_through(spec: JobSpec, payload: bytes, job_id: str) -> tuple[JobSpec, bytes]:
+    """Leads the job of a firing through the enqueue middleware: options and payload as that has left them.
+
+    It is made afterwards, by whoever asks, under an id that was fixed before; its schedule, fire time and pool stay.
+    OptionInvalid where a middleware sends nothing on or fails: the firing is then skipped, and says why.
+    """
+    if not get_settings().enqueue_middleware:
+        return spec, payload
+    aside = _Aside(spec, job_id)
+    token = _set_aside.set(aside)
+    try:
+        _send()(EnqueueRequest(spec=spec, payloads=[payload]))
+    except SchedulerError:
+        raise
+    except Exception as error:
+        raise OptionInvalid(f"An enqueue middleware failed: {type(error).__name__}: {error}") from error
+    finally:
+        _set_aside.reset(token)
+    if aside.kept is None:
+        raise OptionInvalid("An enqueue middleware did not send it on.")
+    kept = msgspec.structs.replace(
+        aside.kept.spec, id=None, schedule=spec.schedule, fire_time_ms=spec.fire_time_ms, pool=spec.pool
+    )
+    return kept, aside.kept.payloads[0]
+
+
+class _Aside:
+    """Where the request of one firing stops on its way to the engine. What middleware enqueues besides does not."""
+
+    def __init__(self, spec: JobSpec, job_id: str) -> None:
+        self._firing = (spec.type, spec.fire_time_ms)
+        self._job_id = job_id
+        self.kept: EnqueueRequest | None = None
+
+    def takes(self, request: EnqueueRequest) -> bool:
+        return self.kept is None and (request.spec.type, request.spec.fire_time_ms) == self._firing
+
+    def keep(self, request: EnqueueRequest) -> list[JobHandle]:
+        self.kept = request
+        spec = request.spec
+        return [JobHandle(id=self._job_id, type=spec.type, pool=spec.pool, state=UNCOMMITTED)]
+
+
+_set_aside: ContextVar[_Aside | None] = ContextVar("jobs.producer.aside", default=None)
 
 
 @cache
@@ -172,6 +220,9 @@ def _hand_over(request: EnqueueRequest) -> list[JobHandle]:
             f'durability "{spec.durability}" is not available in this version', fix='Write durability="memory".'
         )
     _refuse_large(request)
+    aside = _set_aside.get()
+    if aside is not None and aside.takes(request):
+        return aside.keep(request)
     if request.on_commit:
         return _hand_over_on_commit(request)
     return [handle_of(made) for made in _destination.enqueue(spec, request.payloads, None)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -15,16 +15,17 @@ from django.core.exceptions import ValidationError
 from django.db import router, transaction
 from django.utils import timezone as clock
 
-from jobs.api import audit
+from jobs.api import audit, producer
 from jobs.api.asynchronous import twin
 from jobs.api.forecast import Forecast, aforecast, forecast
-from jobs.api.handle import JobHandle, handle_of
+from jobs.api.handle import JobHandle
 from jobs.api.redaction import shown_value
 from jobs.api.schedule_status import FiringView, LateSchedule, ScheduleStatus, alate, astatus, late, status
 from jobs.core import schedule
-from jobs.core.job import moment
+from jobs.core.job import EnqueueRequest, moment
 from jobs.core.schedule import Preview
 from jobs.core.schedule.definition import FIELDS, Definition, definition_of
+from jobs.core.schedule.load import count
 from jobs.core.schedule.plan import KEPT_JOBS, Plan, milliseconds_of
 from jobs.core.wording import did_you_mean, shown
 from jobs.engine import Engine, get_engine
@@ -213,11 +214,12 @@ def run(name: str, *, by: str = "") -> JobHandle:
     engine, row = get_engine(), get(name)
     now = engine.schedules.server_now_ms()
     wanted = request(engine, row.definition())
-    [made] = engine.jobs.enqueue(msgspec.structs.replace(wanted.spec, fire_time_ms=now), [wanted.payload])
+    spec = msgspec.structs.replace(wanted.spec, fire_time_ms=now)
+    [made] = producer.submit(EnqueueRequest(spec=spec, payloads=[wanted.payload]))
     who = by or audit.actor().who
     _note(engine, name, Record(due=now, at=now, outcome="fired", job=made.id, reason="run now", by=who))
     audit.record("schedule.run", name, after={"job": made.id})
-    return handle_of(made)
+    return made
 
 
 def _note(engine: Engine, name: str, record: Record) -> None:
@@ -234,7 +236,8 @@ def _note(engine: Engine, name: str, record: Record) -> None:
 
 def backfill_count(name: str, start: datetime, end: datetime) -> int:
     """How many firings lie between two moments, both included. ScheduleNotFound, OptionInvalid."""
-    return len(_nominal_times(get(name), start, end))
+    row = get(name)
+    return _counted(row, start, end)
 
 
 def backfill(
@@ -248,49 +251,52 @@ def backfill(
     if rate is not None and not 0 < rate < float("inf"):
         raise OptionInvalid(f"rate: {shown(rate)} is no number of jobs a second.", fix="Give one above 0, or None.")
     row = get(name)
-    return _backfill(get_engine(), row, _nominal_times(row, start, end), rate, by)
+    total = _counted(row, start, end)
+    return _backfill(get_engine(), row, _nominal_times(row, start, end), total, rate, by)
 
 
-def _nominal_times(row: Schedule, start: datetime, end: datetime) -> Sequence[int]:
+def _counted(row: Schedule, start: datetime, end: datetime) -> int:
     if start.utcoffset() is None or end.utcoffset() is None:
         raise OptionInvalid("A range needs moments with a time zone.", fix="Give aware datetimes.")
     if end < start:
         raise OptionInvalid("The range ends before it begins.")
     if milliseconds_of(end) > get_engine().schedules.server_now_ms():
         raise OptionInvalid("The range ends in the future: those firings are still to come.")
-    plan = Plan(msgspec.structs.replace(row.stored(), paused=False))
+    total = count(row.stored(), start, end + timedelta(milliseconds=1))
+    if total > MOST_BACKFILLED:
+        raise OptionInvalid(f"The range holds {total:,} firings.", fix=f"Take it in parts of {MOST_BACKFILLED:,}.")
+    return total
+
+
+def _nominal_times(row: Schedule, start: datetime, end: datetime) -> Iterator[int]:
+    """Found as they are asked for: a backfill may be left after some of many."""
+    plan = Plan(row.stored())
     first = plan.next_after(milliseconds_of(start) - 1)
-    if first is None:
-        return []
-    found = [*islice(plan.between(first, milliseconds_of(end)), MOST_BACKFILLED + 1)]
-    if len(found) > MOST_BACKFILLED:
-        raise OptionInvalid(f"The range holds more than {MOST_BACKFILLED:,} firings.", fix="Take it in parts.")
-    return found
+    return iter(()) if first is None else plan.between(first, milliseconds_of(end))
 
 
 def _backfill(
-    engine: Engine, row: Schedule, nominals: Sequence[int], rate: float | None, by: str
+    engine: Engine, row: Schedule, nominals: Iterator[int], total: int, rate: float | None, by: str
 ) -> Iterator[BackfillProgress]:
     definition = row.definition()
     route = engine.topology.route_for(pool_of(engine, definition))
     [live] = engine.schedules.read([row.name], records=engine.settings.firings_kept)
     fired = {record.due for record in live.records if record.outcome == "fired" and record.by is None}
     size = BACKFILL_BATCH if rate is None else max(1, min(BACKFILL_BATCH, int(rate)))
-    made = there = done = 0
+    made = there = first = done = 0
     try:
-        for at in range(0, len(nominals), size):
+        while batch := [*islice(nominals, size)]:
             began = time.monotonic()
-            batch = [nominal for nominal in nominals[at : at + size] if nominal not in fired]
-            created = _make(engine, request(engine, definition), {n: firing_id(row.name, n, route) for n in batch})
-            made, there = made + created, there + len(nominals[at : at + size]) - created
-            done = nominals[at : at + size][-1]
-            yield BackfillProgress(made, there, len(nominals), moment(done))
-            if rate is not None and at + size < len(nominals):
+            wanted = [nominal for nominal in batch if nominal not in fired]
+            created = _make(engine, request(engine, definition), {n: firing_id(row.name, n, route) for n in wanted})
+            made, there = made + created, there + len(batch) - created
+            first, done = first or batch[0], batch[-1]
+            yield BackfillProgress(made, there, total, moment(done))
+            if rate is not None and made + there < total:
                 time.sleep(max(0.0, size / rate - (time.monotonic() - began)))
     finally:
         if made:
             now = engine.schedules.server_now_ms()
-            first = nominals[0]
             several = Record(
                 due=first, until=done, count=made, at=now, outcome="fired", reason="backfill", by=by or "?"
             )
@@ -301,19 +307,20 @@ def _backfill(
 
 def _make(engine: Engine, wanted: Request, ids: Mapping[int, str]) -> int:
     """Makes the jobs of these nominal times; how many there were not."""
+    firings = [_firing(wanted, nominal, job_id) for nominal, job_id in ids.items()]
     if wanted.spec.unique is None:
-        firings = (
-            Firing(job_id, msgspec.structs.replace(wanted.spec, fire_time_ms=nominal), wanted.payload)
-            for nominal, job_id in ids.items()
-        )
         return [*engine.schedules.fire(firings, not_after=ANY_TIME).values()].count("created")
     created = 0
-    for nominal, job_id in ids.items():
-        if engine.jobs.find(job_id) is None:
-            spec = msgspec.structs.replace(wanted.spec, fire_time_ms=nominal)
-            [one] = engine.jobs.enqueue(spec, [wanted.payload], ids=[job_id])
+    for firing in firings:
+        if engine.jobs.find(firing.id) is None:
+            [one] = engine.jobs.enqueue(firing.spec, [firing.payload], ids=[firing.id])
             created += not one.existing
     return created
+
+
+def _firing(wanted: Request, nominal: int, job_id: str) -> Firing:
+    spec = msgspec.structs.replace(wanted.spec, fire_time_ms=nominal)
+    return Firing(job_id, *producer.led_through(spec, wanted.payload, job_id))
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

@@ -92,6 +92,8 @@ class Step(NamedTuple):
     state: State
     look_at: int | str | None
     record: Record | None = None
+    replaces: Record | None = None
+    """An earlier record, in whose place this one comes."""
 
 
 class Firing(NamedTuple):
@@ -201,8 +203,8 @@ class Schedules:
             items: list[Any] = []
             for step in batch:
                 look_at = "" if step.look_at is None else step.look_at if step.look_at != "" else "-"
-                record = b"" if step.record is None else _encode_record(step.record)
-                items += (step.taken.name, step.taken.raw_state, _encode(step.state), look_at, record)
+                records = (b"" if kept is None else _encode_record(kept) for kept in (step.record, step.replaces))
+                items += (step.taken.name, step.taken.raw_state, _encode(step.state), look_at, *records)
             reply = self._store.run(
                 "schedule_advance",
                 self._keys,
@@ -268,19 +270,11 @@ class Schedules:
             if cursor == 0:
                 return
 
-    def hold(self, keeper: str, *, hold_ms: int, known_pulse: str, pulse: str) -> tuple[bool, bool, int, int]:
-        """Whether the caller keeps the definitions now; whether its last pulse is still there; the latest nominal time
-        that was dealt with; how many definitions there are."""
-        held, is_same, fired_until, count = self._store.run(
-            "schedule_hold",
-            self._keys,
-            given_now=self._now(),
-            keeper=keeper,
-            hold_ms=hold_ms,
-            known_pulse=known_pulse,
-            pulse=pulse,
-        )
-        return bool(held), bool(is_same), int(fired_until), int(count)
+    def pulse(self, known: str, new: str) -> tuple[bool, int, int]:
+        """Leaves a new pulse ("" leaves none): whether the last one is still there, so that this is the store that its
+        keeper knows; the latest nominal time that was dealt with; how many definitions there are."""
+        is_same, fired_until, count = self._store.run("schedule_pulse", self._keys, known_pulse=known, pulse=new)
+        return bool(is_same), int(fired_until), int(count)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 

@@ -11,10 +11,11 @@ local at = tonumber(ARGV[2]) -- ms, the time of the records
 local kept = tonumber(ARGV[3]) -- records of one schedule
 local kept_ms = tonumber(ARGV[4]) -- their age
 local fired_until = tonumber(ARGV[5]) -- the latest nominal time that is dealt with
-local items = 6 -- ARGV[6..]: name, state it had, new state, due (ms, '' never, '-' the claim stays), record or ''
+local items = 6 -- ARGV[6..]: name, state it had, new state, due (ms, '' never, '-' the claim stays), record or '',
+-- the record that it replaces or ''
 
 local answers = {}
-for i = items, #ARGV, 5 do
+for i = items, #ARGV, 6 do
   local name = ARGV[i]
   redis.call('ZCARD', firings .. name)
   local holder = string.match(redis.call('HGET', claims, name) or '', '^%d+:%d+:(.*)$')
@@ -24,7 +25,7 @@ end
 local moved = 0
 for position, answer in ipairs(answers) do
   if answer == 1 then
-    local i = items + 5 * (position - 1)
+    local i = items + 6 * (position - 1)
     local name, when, record = ARGV[i], ARGV[i + 3], ARGV[i + 4]
     redis.call('HSET', states, name, ARGV[i + 2])
     if when == '' then
@@ -34,6 +35,9 @@ for position, answer in ipairs(answers) do
     end
     if when ~= '-' then
       redis.call('HDEL', claims, name)
+    end
+    if ARGV[i + 5] ~= '' then
+      redis.call('ZREM', firings .. name, ARGV[i + 5])
     end
     if record ~= '' then
       keep_firing(firings .. name, record, at, kept, kept_ms)

@@ -8,7 +8,7 @@ local due = KEYS[2] -- zset: name -> when to look at it next (ms)
 local states = KEYS[3] -- hash: name -> packed state
 local definitions = KEYS[4] -- hash: name -> packed definition
 local claims = KEYS[5] -- hash: name -> number, time of the first and token of the claim
-local control = KEYS[6] -- hash: sequence, fired_until, the last jump, the keeper of the definitions
+local control = KEYS[6] -- hash: sequence, fired_until, the last jump, the pulse of the definitions
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local token = ARGV[2] -- who takes
 local claim_ms = tonumber(ARGV[3]) -- how long a claim lasts

@@ -14,7 +14,9 @@ if not now then
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local ok, held = pcall(cmsgpack.unpack, redis.call('HGET', services, service) or '')
-if ok and type(held) == 'table' and tonumber(held[3]) and held[3] > now then
+local is_held = ok and type(held) == 'table' and tonumber(held[3]) and held[3] > now
+-- A right that reaches further than any is from before the clock was set back.
+if is_held and held[3] - now <= ttl then
   if held[1] ~= holder then
     return { '', held[1], held[3] }
   end

@@ -1,10 +1,12 @@
-"""The audit log: who changed what, when, from where, and what it was before and after. Rows are only ever added."""
+"""The audit log: who changed what, when, from where, and what it was before and after. Rows are only ever added, and go
+when the project's time for them is over: nobody can take out one of them."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, NoReturn
 
-from django.db import models
+from django.db import models, router
 from django.utils import timezone
 
 
@@ -16,7 +18,13 @@ class AppendOnly(TypeError):
 
 
 class Entries(models.QuerySet["AuditEntry"]):
-    """Reads and adds; everything else is refused."""
+    """Reads and adds; everything else is refused, but to forget all that is older than a moment."""
+
+    def forget(self, before: datetime, *, most: int = 1000) -> int:
+        """Removes the oldest entries from before this moment, at most so many; how many."""
+        old = [*self.filter(at__lt=before).order_by("at").values_list("pk", flat=True)[:most]]
+        self.filter(pk__in=old)._raw_delete(router.db_for_write(self.model))
+        return len(old)
 
     def update(self, **_values: Any) -> NoReturn:
         raise AppendOnly

@@ -38,6 +38,9 @@ from jobs.models.workflow import LONGEST_NAME as LONGEST_WORKFLOW
 from jobs.models.workflow import Workflow
 from jobs.registry import registry
 
+MOST_PAUSES = 50
+"""Pauses that are over and remembered: what was due in one is not made up, even if nobody looked in between."""
+
 
 def default_timezone() -> str:
     """The project's ``TIME_ZONE``."""
@@ -192,8 +195,9 @@ class Schedule(models.Model):
     paused_at = models.DateTimeField(null=True, editable=False)
     paused_by = models.CharField(max_length=150, blank=True, editable=False)
     paused_reason = models.CharField(max_length=200, blank=True, editable=False)
-    pause_began = models.DateTimeField(null=True, editable=False, help_text="Begin of the last pause that is over.")
-    pause_ended = models.DateTimeField(null=True, editable=False, help_text="End of the last pause that is over.")
+    pauses = models.JSONField(
+        default=list, blank=True, editable=False, help_text="Begin and end of pauses that are over, oldest first."
+    )
 
     version = models.PositiveIntegerField(default=0, editable=False)
     created_at = models.DateTimeField(default=clock.now, editable=False)
@@ -269,8 +273,7 @@ class Schedule(models.Model):
             created_at=self.created_at.astimezone(UTC),
             version=self.version,
             paused=self.is_paused,
-            pause_began=self.pause_began,
-            pause_ended=self.pause_ended,
+            pauses=tuple((datetime.fromisoformat(began), datetime.fromisoformat(end)) for began, end in self.pauses),
         )
 
     # --- changing it --------------------------------------------------------------------------------------------------
@@ -283,7 +286,8 @@ class Schedule(models.Model):
     def resume(self, *, by: str, at: datetime | None = None) -> None:
         """Ends the pause. Nothing that was due in it is made up. To be saved."""
         if self.paused_at is not None:
-            self.pause_began, self.pause_ended = self.paused_at, at or clock.now()
+            over = [self.paused_at.astimezone(UTC).isoformat(), (at or clock.now()).astimezone(UTC).isoformat()]
+            self.pauses = [*self.pauses, over][-MOST_PAUSES:]
         self.paused_at, self.paused_by, self.paused_reason, self.changed_by = None, "", "", by
 
     def clean(self) -> None:

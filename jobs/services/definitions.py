@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from time import monotonic
@@ -21,9 +20,9 @@ import msgspec
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import DatabaseError, connections, router, transaction
+from django.db import DatabaseError, router, transaction
 from django.db.models import Q
-from django.db.models.signals import post_delete, post_migrate, post_save
+from django.db.models.signals import post_delete, post_migrate, post_save, pre_migrate
 from django.utils import timezone
 
 from jobs.core.job import moment
@@ -33,9 +32,10 @@ from jobs.core.schedule.plan import Plan, State, milliseconds_of
 from jobs.engine import Engine, get_engine, new_token
 from jobs.engine.schedules import Live, Put, Record
 from jobs.exceptions import SchedulerError
-from jobs.models import Schedule
+from jobs.models import Schedule, schedule_stamp
 from jobs.models.schedule import sentences
 from jobs.registry import registry
+from jobs.services.database import fresh_connections
 from jobs.services.firing import planned_job
 
 log = logging.getLogger("jobs.schedules")
@@ -50,7 +50,7 @@ KEEPER_SECONDS = 5.0
 OVERLAP = timedelta(seconds=10)
 """Rows are looked at again for as long after their stamp: it is older than the commit that makes it visible."""
 IN_TURN = 500
-"""Rows of all that are looked at each second for changes without a stamp, such as those of plain SQL."""
+"""Rows of all that are looked at each second for changes without a stamp (see ``jobs.models.schedule_stamp``)."""
 FRESH_MS = 2_500
 """A rule that was changed so lately begins at its change, any other when it is found."""
 NOTES_SECONDS = 3.0
@@ -61,7 +61,7 @@ PATIENCE_SECONDS = 1.5
 """How long a commit waits for the store: what it could not push is found by comparison."""
 BATCH = 500
 
-COLUMNS = (*FIELDS, "paused_at", "pause_began", "pause_ended", "created_at", "version")
+COLUMNS = (*FIELDS, "paused_at", "pauses", "created_at", "version")
 UNKNOWN = "the store was emptied: it is not known whether they fired"
 WITHDRAWN_WORDS = "The code does not declare it any more."
 
@@ -123,7 +123,7 @@ class Definitions:
         """One look. Raises StoreUnavailable; a database that is away is waited for, and schedules go on firing."""
         done = Carried()
         try:
-            with _fresh_connections():
+            with fresh_connections():
                 self._declare()
                 done = self._compare()
                 self._write_notes()
@@ -138,13 +138,12 @@ class Definitions:
     def _compare(self) -> Carried:
         if self._is_keeper and self._checked.is_set() and monotonic() - self._held_at < HELD_SECONDS:
             return self._look()
-        pulse = new_token()
-        held, is_same, fired_until, self._count = self._engine.schedules.hold(
-            self._me, hold_ms=HOLD_MS, known_pulse=self._pulse, pulse=pulse
-        )
+        held = self._engine.duties.take(self.name, self._me, HOLD_MS)
+        pulse = new_token() if held else ""
+        is_same, fired_until, self._count = self._engine.schedules.pulse(self._pulse, pulse)
         is_known = is_same and self._is_keeper
         self._held_at = monotonic()
-        self._is_keeper, self._pulse = held, pulse if held else ""
+        self._is_keeper, self._pulse = held, pulse
         if not self._checked.is_set() and not held:
             return self._check() if self._is_behind(fired_until) else Carried()
         if not held:
@@ -408,6 +407,7 @@ def _declaration(name: str, rule: Rule) -> dict[str, Any]:
 
 def connect(app: AppConfig) -> None:
     """Pushes each saved or deleted row when its transaction is committed; takes the code's in after ``migrate``."""
+    pre_migrate.connect(_before_migrate, sender=app, dispatch_uid="jobs.definitions")
     post_migrate.connect(_after_migrate, sender=app, dispatch_uid="jobs.definitions")
     post_save.connect(_after_change, sender="jobs.Schedule", dispatch_uid="jobs.definitions")
     post_delete.connect(_after_change, sender="jobs.Schedule", dispatch_uid="jobs.definitions")
@@ -427,10 +427,16 @@ def _push_if_possible(name: str) -> None:
         log.warning("The schedule %s reaches the store when that is back: %s", name, error)
 
 
+def _before_migrate(*, using: str, **_: Any) -> None:
+    if router.allow_migrate_model(using, Schedule):
+        schedule_stamp.take_away(using)
+
+
 def _after_migrate(*, using: str, **_: Any) -> None:
     if not router.allow_migrate_model(using, Schedule):
         return
     try:
+        schedule_stamp.put(using)
         declare(using)
     except DatabaseError as error:
         # Migrated only part of the way, or back to nothing: the tables are not what this code expects.
@@ -449,19 +455,3 @@ def _batches(rows: Any) -> Iterator[list[Schedule]]:
     while batch := list(rows.filter(id__gt=last)[:BATCH]):
         yield batch
         last = batch[-1].pk
-
-
-@contextmanager
-def _fresh_connections() -> Iterator[None]:
-    """Connections of this thread that are broken or too old are closed, before and after."""
-    _close_old()
-    try:
-        yield
-    finally:
-        _close_old()
-
-
-def _close_old() -> None:
-    for connection in connections.all(initialized_only=True):
-        if not connection.in_atomic_block:
-            connection.close_if_unusable_or_obsolete()

@@ -15,8 +15,8 @@ from time import monotonic
 
 import msgspec
 
-from jobs.core.job import moment
-from jobs.core.schedule.plan import Circumstances, Decision, Drop, Fire, Hold, Plan, Renew, Skip, State, Wait
+from jobs.core.job import JobSpec, moment
+from jobs.core.schedule.plan import Circumstances, Decision, Drop, Fire, Hold, Plan, Renew, Skip, State, Stretch, Wait
 from jobs.engine import Engine, new_token
 from jobs.engine.schedules import BATCH, FIRE_MS, JUMP_MS, Firing, Record, Step, Taken, TakeReply
 from jobs.exceptions import OutcomeUnknown, PoolFull, ScheduleInvalid, SchedulerError, StoreUnavailable
@@ -37,6 +37,10 @@ BROKEN_MS = 60_000
 """After what is stored of a schedule could not be read."""
 ROUNDS = 50
 """In one tick; more is for the next, so that a host that is to stop does."""
+
+
+Through = Callable[[JobSpec, bytes, str], tuple[JobSpec, bytes]]
+"""What each job passes before it is made, with the id that it will have: the project's enqueue middleware."""
 
 
 def uptime() -> float:
@@ -77,9 +81,15 @@ class Ticker:
     name = "ticker"
 
     def __init__(
-        self, engine: Engine, definitions: Definitions | None = None, *, elapsed: Callable[[], float] = uptime
+        self,
+        engine: Engine,
+        definitions: Definitions | None = None,
+        *,
+        through: Through | None = None,
+        elapsed: Callable[[], float] = uptime,
     ) -> None:
         self._engine = engine
+        self._through = through
         self._definitions = definitions
         self._elapsed = elapsed
         self._sequence = 0
@@ -231,13 +241,15 @@ class Ticker:
                 continue
             try:
                 spec, payload = request(self._engine, case.plan.definition)
+                spec = msgspec.structs.replace(spec, fire_time_ms=case.nominal)
                 job_id = self._job_of(case)
+                if self._through is not None:
+                    spec, payload = self._through(spec, payload, job_id)
             except (StoreUnavailable, OutcomeUnknown):
                 raise
             except SchedulerError as error:
                 case.problem = error
                 continue
-            spec = msgspec.structs.replace(spec, fire_time_ms=case.nominal)
             case.firing = Firing(job_id, spec, payload)
             if job_id not in (case.state.job, case.state.held.job if case.state.held else None):
                 case.state = msgspec.structs.replace(case.state, job=job_id)
@@ -304,7 +316,24 @@ class Ticker:
             state = msgspec.structs.replace(state, error=str(case.problem))
         if not state.job and state.nominal is not None:
             state = msgspec.structs.replace(state, job=planned_job(self._engine, plan.definition, state.nominal))
-        return Step(case.taken, state, self._look_at(state, now), self._record(case, decision, now))
+        return self._recorded(Step(case.taken, state, self._look_at(state, now), self._record(case, decision, now)))
+
+    @staticmethod
+    def _recorded(step: Step) -> Step:
+        """Firings that are skipped one after the other for one reason, as those of a pause are, share a record."""
+        record, before = step.record, step.state.stretch
+        if record is None:
+            return step
+        if record.outcome != "skipped" or record.count is None:
+            return step._replace(state=msgspec.structs.replace(step.state, stretch=None))
+        replaces = None
+        if before is not None and before.reason == record.reason and before.until < record.due:
+            replaces, count = _record_of(before), before.count + record.count
+            record = msgspec.structs.replace(record, due=before.due, until=record.until or record.due, count=count)
+        stretch = Stretch(record.due, record.until or record.due, record.count or 1, record.at, record.reason)
+        return step._replace(
+            state=msgspec.structs.replace(step.state, stretch=stretch), record=record, replaces=replaces
+        )
 
     @staticmethod
     def _refused(case: Case, problem: SchedulerError) -> Decision:
@@ -336,10 +365,24 @@ class Ticker:
 
     def _count(self, case: Case, step: Step, done: dict[str, int]) -> None:
         if step.record is not None:
-            done[step.record.outcome] += step.record.count or 1
+            earlier = step.replaces.count or 1 if step.replaces else 0
+            done[step.record.outcome] += (step.record.count or 1) - earlier
             self._note(case.name, step.state)
 
     def _note(self, name: str, state: State) -> None:
         """For the database, which learns of it a little later."""
         if self._definitions is not None:
             self._definitions.note(name, state)
+
+
+def _record_of(stretch: Stretch) -> Record:
+    """As it was written."""
+    several = stretch.until if stretch.count > 1 else None
+    return Record(
+        due=stretch.due,
+        at=stretch.at,
+        outcome="skipped",
+        reason=stretch.reason,
+        until=several,
+        count=stretch.count,
+    )

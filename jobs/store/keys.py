@@ -217,7 +217,7 @@ class ScheduleKeys:
         self.digests = prefix + "digests"  # hash: name → digest of the definition
         self.states = prefix + "states"  # hash: name → packed state (jobs.core.schedule.plan)
         self.claims = prefix + "claims"  # hash: name → number, time of the first and token of the claim
-        # Control: hash sequence, fired_until, jump_from, jump_until, keeper, kept_until, pulse.
+        # Control: hash sequence, fired_until, jump_from, jump_until, pulse.
         self.control = prefix + "control"
         self.clock = prefix + "clock"  # high-water mark of server time, ms
         self.firings = prefix + "firings:"  # zset per schedule: record → its time. Bound: FIRINGS_KEPT, and by age

@@ -197,6 +197,38 @@ class TestSelection:
         assert jobs_of(both[0]) == []
 
 
+class TestViewer:
+    """Who may look and nothing else."""
+
+    @pytest.fixture
+    def viewer(self, client: Client) -> Client:
+        client.force_login(staff("view_schedule"))
+        return client
+
+    def test_sees_the_list_the_schedule_and_its_changes_and_no_button(self, viewer: Client, nightly: Schedule) -> None:
+        listed = viewer.get(LIST).content.decode()
+        shown = viewer.get(change_url(nightly)).content.decode()
+        changes = viewer.get(url("changes", nightly)).content.decode()
+
+        assert "nightly" in listed
+        assert "At 02:30" in shown
+        assert "created" in changes
+        for word in ("Run now", "Pause", "Resume", "Backfill", "Duplicate", 'name="_save"', "Delete</a>", "Restore"):
+            assert word not in shown + changes
+        assert "addlink" not in listed
+
+    @pytest.mark.parametrize("page", ["change", "delete", "changes", "run", "pause", "resume", "backfill"])
+    def test_changes_nothing_by_any_address(self, viewer: Client, nightly: Schedule, page: str) -> None:
+        before = Schedule.objects.values().get()
+
+        assert viewer.post(url(page, nightly), FORM | {"cron": "0 1 * * *", "post": "yes"}).status_code == 403
+        assert viewer.post(reverse("admin:jobs_schedule_add"), FORM | {"name": "other"}).status_code == 403
+        viewer.post(LIST, {"action": "pause_selected", "_selected_action": nightly.pk, "post": "yes"})
+
+        assert Schedule.objects.values().get() == before
+        assert jobs_of(nightly) == []
+
+
 class TestChanges:
     def test_each_is_shown_with_who_and_what_and_an_earlier_version_comes_back(
         self, admin_client: Client, nightly: Schedule

@@ -1,5 +1,5 @@
 """The scripts of schedules: schedule_take, schedule_advance, schedule_put, schedule_remove, schedule_record,
-schedule_hold, and job_fire, which makes the jobs of firings."""
+schedule_pulse, and job_fire, which makes the jobs of firings."""
 
 from __future__ import annotations
 
@@ -41,9 +41,8 @@ class Slot:
         given = {"name": "s", "seen": seen, "state": state, "record": record, "at": at, **HISTORY}
         return self.store.run("schedule_record", self.keys, **given)
 
-    def hold(self, keeper: str, now: int = NOW, known: str = "", pulse: str = "p") -> list[Any]:
-        given = {"given_now": now, "keeper": keeper, "hold_ms": 100, "known_pulse": known, "pulse": pulse}
-        return self.store.run("schedule_hold", self.keys, **given)
+    def pulse(self, known: str = "", new: str = "") -> list[Any]:
+        return self.store.run("schedule_pulse", self.keys, known_pulse=known, pulse=new)
 
     def state(self) -> bytes | None:
         return self.client.hget(self.keys.states, "s")
@@ -74,7 +73,7 @@ def test_nothing_is_taken_from_a_store_that_has_seen_less(slot: Slot) -> None:
 def test_a_schedule_moves_on_under_its_claim(slot: Slot) -> None:
     slot.take()
 
-    assert slot.advance("s", "one", "two", NOW + 500, "fired") == [1]
+    assert slot.advance("s", "one", "two", NOW + 500, "fired", "") == [1]
     assert (slot.state(), slot.due(), slot.firings()) == (b"two", NOW + 500, [b"fired"])
     assert slot.client.hgetall(slot.keys.claims) == {}
     assert slot.client.hmget(slot.keys.control, "sequence", "fired_until") == [b"1", str(NOW).encode()]
@@ -87,16 +86,16 @@ def test_a_schedule_moves_for_nobody_else(slot: Slot, token: str, seen: str) -> 
     slot.take()
     before = everything(slot.store)
 
-    assert slot.advance("s", seen, "two", NOW + 500, "fired", token=token) == [0]
+    assert slot.advance("s", seen, "two", NOW + 500, "fired", "", token=token) == [0]
     assert everything(slot.store) == before
 
 
 def test_a_step_in_between_keeps_the_claim(slot: Slot) -> None:
     slot.take()
 
-    assert slot.advance("s", "one", "planned", "-", "") == [1]
+    assert slot.advance("s", "one", "planned", "-", "", "") == [1]
     assert slot.due() == NOW + 100
-    assert slot.advance("s", "planned", "two", "", "") == [1]
+    assert slot.advance("s", "planned", "two", "", "", "") == [1]
     assert slot.due() is None
 
 
@@ -120,7 +119,7 @@ def test_a_state_begins_anew_only_where_nobody_has_a_claim(slot: Slot) -> None:
     assert slot.state() == b"new"
     assert slot.put("s", due=NOW + 9, state="newer", seen="?", forced="1") == [1]
     assert (slot.state(), slot.due()) == (b"newer", NOW + 9)
-    assert slot.advance("s", "new", "two", "", "") == [0]
+    assert slot.advance("s", "new", "two", "", "", "") == [0]
 
 
 def test_a_record_of_a_person_leaves_a_claimed_state_alone(slot: Slot) -> None:
@@ -139,18 +138,20 @@ def test_a_removed_schedule_leaves_nothing(slot: Slot) -> None:
     assert everything(slot.store, without=("clock", "control")) == {}
 
 
-def test_one_keeps_the_definitions_until_it_is_silent(slot: Slot) -> None:
-    assert slot.hold("a", pulse="1") == [1, 0, b"0", 1]
-    assert slot.hold("b") == [0, 0, b"0", 1]
-    assert slot.hold("a", NOW + 50, known="1", pulse="2") == [1, 1, b"0", 1]
-    assert slot.hold("b", NOW + 149) == [0, 0, b"0", 1]
-    assert slot.hold("b", NOW + 150) == [1, 0, b"0", 1]
+def test_a_pulse_says_whether_this_is_the_store_that_its_keeper_knows(slot: Slot) -> None:
+    assert slot.pulse(new="1") == [0, b"0", 1]
+    assert slot.pulse() == [0, b"0", 1]  # somebody who only looks
+    assert slot.pulse("1", "2") == [1, b"0", 1]
+    assert slot.pulse("1", "3") == [0, b"0", 1]  # it was put back, or another has kept them in between
 
 
-def test_a_hold_from_before_the_clock_was_set_back_binds_nobody(slot: Slot) -> None:
-    slot.client.hset(slot.keys.control, mapping={"keeper": "a", "kept_until": NOW + 3_600_000})
+def test_a_record_can_take_the_place_of_an_earlier_one(slot: Slot) -> None:
+    slot.take()
+    assert slot.advance("s", "one", "two", "-", "first", "") == [1]
+    assert slot.advance("s", "two", "three", "-", "first and second", "first", at=NOW + 1) == [1]
+    assert slot.advance("s", "two", "four", "-", "", "first and second") == [0]
 
-    assert slot.hold("b")[0] == 1
+    assert slot.firings() == [b"first and second"]
 
 
 @pytest.mark.parametrize("key", ["due", "states", "claims", "control", "firings"])
@@ -162,7 +163,7 @@ def test_a_key_of_the_wrong_type_stops_a_move_before_it_is_begun(slot: Slot, key
     before = everything(slot.store)
 
     with pytest.raises(StoreRefused):
-        slot.advance("s", "one", "two", NOW + 500, "fired")
+        slot.advance("s", "one", "two", NOW + 500, "fired", "")
     assert everything(slot.store) == before
 
 

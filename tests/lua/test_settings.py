@@ -153,6 +153,12 @@ def test_the_right_to_a_service_is_kept_by_renewing_it_and_taken_when_it_is_over
     assert take(store, keys, "two", "t4", NOW + 1_900) == [b"t4", b"two", NOW + 2_900]
 
 
+def test_a_right_from_before_the_clock_was_set_back_binds_nobody(store: Store, keys: SettingKeys) -> None:
+    take(store, keys, "one", "t1", NOW + 3_600_000)
+
+    assert take(store, keys, "two", "t2", NOW)[0] == b"t2"
+
+
 def test_a_right_that_cannot_be_read_is_free(store: Store, keys: SettingKeys) -> None:
     store.client.hset(keys.services, "autoscaler", b"\xc1")
 

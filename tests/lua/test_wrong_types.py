@@ -163,7 +163,7 @@ def test_no_script_is_forgotten() -> None:
         "pool_create",
         "pool_set",
         "schedule_advance",
-        "schedule_hold",
+        "schedule_pulse",
         "schedule_put",
         "schedule_record",
         "schedule_remove",

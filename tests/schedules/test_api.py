@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from django.core.exceptions import ValidationError
 
@@ -16,7 +17,7 @@ from jobs.api import schedule_status
 from jobs.api import schedules as module
 from jobs.core.pause import EVERYTHING
 from jobs.core.schedule.definition import FIELDS, Stored, definition_of
-from jobs.core.schedule.load import minutes
+from jobs.core.schedule.load import count, minutes
 from jobs.core.schedule.plan import Plan, milliseconds_of
 from jobs.exceptions import OptionInvalid, PayloadInvalid, ScheduleInvalid, SchedulerError, UnknownJobType, WrongState
 from jobs.models import AuditEntry, Schedule
@@ -120,6 +121,28 @@ def test_a_backfill_makes_what_is_not_there(world: World) -> None:
     assert world.fired() == [0, 1, 2, 3]
     again = [*schedules.backfill("s", start, end)][-1]
     assert (again.made, again.there) == (0, 4)
+
+
+def named(call: Any) -> Any:
+    """An enqueue middleware."""
+
+    def enqueue(request: Any) -> Any:
+        request.spec = msgspec.structs.replace(request.spec, tags=["named"])
+        return call(request)
+
+    return enqueue
+
+
+def test_what_is_run_by_hand_and_filled_in_passes_the_enqueue_middleware(world: World, settings: Any) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "ENQUEUE_MIDDLEWARE": [f"{__name__}.named"]}
+    create(world)
+    world.clock.advance(180)
+    schedules.run("s")
+    [*_, done] = schedules.backfill("s", world.now - timedelta(minutes=3), world.now)
+
+    jobs = world.jobs()
+    assert (done.made, len(jobs)) == (4, 5)
+    assert {tuple(job.tags) for job in jobs} == {("named",)}
 
 
 def test_a_backfill_of_the_future_is_refused(world: World) -> None:
@@ -333,9 +356,21 @@ def test_the_forecast_counts_what_a_walk_through_the_firings_counts(fields: dict
     plan = Plan(stored)
     first = plan.next_after(milliseconds_of(start) - 1)
     walked = list(plan.between(first, milliseconds_of(end) - 1))[: stored.definition.max_firings] if first else []
-    counted = Counter(datetime.fromtimestamp(at // 60_000 * 60, UTC) for at in walked)
+    counted = Counter(at // 60_000 for at in walked)
 
     assert minutes(stored, start, end) == sorted(counted.items())
+
+
+@pytest.mark.parametrize("timezone", ["UTC", "Europe/Paris", "Asia/Kathmandu", "Australia/Lord_Howe"])
+@pytest.mark.parametrize("cron", ["*/7 3-5 * * *", "15,45 */10 9-17 * * *", "30 2 * * SUN"])
+def test_a_long_range_is_counted_as_it_is_walked_through_whatever_the_clocks_do_in_it(cron: str, timezone: str) -> None:
+    fields = {"name": "s", "job_type": "t", "timezone": timezone}
+    stored = Stored(definition=definition_of({**fields, "cron": cron}), created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    start, end = datetime(2026, 2, 1, 9, 0, 30, tzinfo=UTC), datetime(2026, 5, 2, 10, 20, 15, tzinfo=UTC)
+    plan = Plan(stored)
+    first = plan.next_after(milliseconds_of(start) - 1) or 0
+
+    assert count(stored, start, end) == sum(1 for _ in plan.between(first, milliseconds_of(end) - 1))
 
 
 def test_upcoming_firings_stop_at_the_limit(world: World) -> None:

@@ -15,7 +15,7 @@ from django.db import DatabaseError, connection
 from jobs import Cron, Interval, job
 from jobs.core.job import moment
 from jobs.exceptions import OptionInvalid, StoreUnavailable
-from jobs.models import Schedule
+from jobs.models import Schedule, schedule_stamp
 from jobs.registry import registry
 from jobs.services import definitions
 from jobs.services.definitions import Definitions, declare
@@ -362,6 +362,34 @@ def test_rows_without_a_stamp_are_looked_at_in_turn(world: World, monkeypatch: p
     world.run(60)
 
     assert [job.payload for number in range(5) for job in world.jobs(f"s{number}")] == [{"number": 9}] * 5
+
+
+def test_plain_sql_stamps_the_row_it_changes_so_that_the_next_look_finds_it(world: World) -> None:
+    """However many rows there are: none is looked at in turn here."""
+    for name in ("changed", "renamed", "other"):
+        world.schedule(name)
+    stamps = dict(Schedule.objects.values_list("name", "changed_at"))
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_schedule SET payload = '{\"number\": 9}' WHERE name = 'changed'")
+        cursor.execute("UPDATE jobs_schedule SET interval_seconds = 30 WHERE name = 'renamed'")
+        cursor.execute("UPDATE jobs_schedule SET firings = 7, error = 'x' WHERE name = 'other'")
+    world.definitions._turn = 1_000_000
+    look(world)
+    world.run(60)
+
+    assert [job.payload for job in world.jobs("changed")] == [{"number": 9}]
+    assert world.fired("renamed") == [0.5, 1]
+    assert Schedule.objects.get(name="other").changed_at == stamps["other"]
+
+
+def test_the_stamp_is_put_in_place_by_migrate(world: World) -> None:
+    row = world.schedule()
+    schedule_stamp.take_away("default")
+    call_command("migrate", verbosity=0)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_schedule SET interval_seconds = 30")
+
+    assert Schedule.objects.get().changed_at > row.changed_at
 
 
 def look(world: World) -> None:

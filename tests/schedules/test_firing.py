@@ -5,9 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobs import Context, job
+from jobs.api.producer import led_through
+from jobs.core.job import moment
 from jobs.core.pause import EVERYTHING
 from jobs.engine import Engine
 from jobs.exceptions import StoreUnavailable
@@ -231,6 +234,81 @@ def test_a_store_that_is_away_in_between_is_waited_for(world: World, monkeypatch
     assert len(world.records()) == 1
 
 
+# --- enqueue middleware ----------------------------------------------------------------------------------------------
+
+
+def stamped(call: Any) -> Any:
+    """A middleware that adds to the request, tries to move it, and enqueues something of its own beside it."""
+
+    def enqueue(request: Any) -> Any:
+        if request.spec.schedule is not None:
+            stamp_job.enqueue(number=0)
+            changes = {"meta": {"origin": "middleware"}, "pool": "elsewhere", "schedule": "another"}
+            request.spec = msgspec.structs.replace(request.spec, **changes)
+            request.payloads = [b'{"number": 5}']
+        return call(request)
+
+    return enqueue
+
+
+def refusing(call: Any) -> Any:
+    def enqueue(request: Any) -> Any:
+        raise ZeroDivisionError("no")
+
+    return enqueue
+
+
+def dropping(call: Any) -> Any:
+    return lambda request: []
+
+
+@job("schedules.stamp")
+def stamp_job(number: int) -> None: ...
+
+
+@pytest.fixture
+def through(world: World, settings: Any) -> Any:
+    """Has the project's enqueue middleware be these, and a host that knows them."""
+
+    def use(*names: str) -> None:
+        paths = [f"{__name__}.{name}" for name in names]
+        settings.SCHEDULER = {**settings.SCHEDULER, "ENQUEUE_MIDDLEWARE": paths}
+        world.ticker._through = led_through
+
+    return use
+
+
+def test_jobs_of_schedules_pass_the_enqueue_middleware_and_stay_jobs_of_their_firing(
+    world: World, through: Any
+) -> None:
+    through("stamped")
+    world.schedule()
+    world.run(120)
+
+    assert world.fired() == [1, 2]
+    assert {(job.pool, job.meta["origin"], job.payload["number"]) for job in world.jobs()} == {
+        ("default", "middleware", 5)
+    }
+
+
+@pytest.mark.parametrize(
+    ("middleware", "reason"),
+    [
+        ("refusing", "An enqueue middleware failed: ZeroDivisionError: no"),
+        ("dropping", "An enqueue middleware did not send it on."),
+    ],
+)
+def test_a_firing_that_enqueue_middleware_stops_is_skipped_and_says_why(
+    world: World, through: Any, middleware: str, reason: str
+) -> None:
+    through(middleware)
+    world.schedule()
+    world.run(60)
+
+    assert world.fired() == []
+    assert world.skipped() == [(1, reason)]
+
+
 # --- pauses, bounds, jitter ------------------------------------------------------------------------------------------
 
 
@@ -247,7 +325,45 @@ def test_firings_inside_a_pause_are_recorded_and_never_made_up(world: World) -> 
     world.run(60)
 
     assert world.fired() == [1, 4]
-    assert world.skipped() == [(2, "the schedule is paused"), (3, "the schedule is paused")]
+    assert world.skipped() == [(2, "the schedule is paused")]
+    [paused] = [record for record in world.records() if record.outcome == "skipped"]
+    assert (paused.count, world.minutes(moment(paused.until or 0))) == (2, 3)
+
+
+def test_a_long_pause_is_one_record_and_pushes_no_firing_out_of_the_history(world: World) -> None:
+    row = world.schedule(missed="run_all")
+    for begin in ("first", "second"):
+        world.run(60)
+        row.pause(by="ana", reason=begin, at=world.now)
+        row.save()
+        world.carry()
+        world.run(300 * 60)
+        row.resume(by="ana", at=world.now)
+        row.save()
+        world.carry()
+    world.run(60)
+
+    assert [(record.outcome, record.count) for record in world.records()] == [
+        ("fired", 1),
+        ("skipped", 300),
+        ("fired", 1),
+        ("skipped", 300),
+        ("fired", 1),
+    ]
+
+
+def test_nothing_of_two_pauses_is_made_up_by_hosts_that_slept_through_both(world: World) -> None:
+    row = world.schedule(missed="run_all")
+    for began, ended in ((2.5, 4.5), (6.5, 7.5)):
+        row.pause(by="ana", at=world.now + timedelta(minutes=began))
+        row.resume(by="ana", at=world.now + timedelta(minutes=ended))
+        row.save()
+    world.carry()
+    world.clock.advance(8.5 * 60)
+    _, later = world.host()
+    later.tick()
+
+    assert world.fired() == [1, 2, 5, 6, 8]
 
 
 def test_nothing_of_a_pause_is_made_up_by_hosts_that_were_away_all_the_time(world: World) -> None:
@@ -272,7 +388,7 @@ def test_while_everything_is_paused_firings_are_recorded_as_skipped(world: World
     world.run(60)
 
     assert world.fired() == [3]
-    assert world.skipped() == [(1, "the scheduler is paused"), (2, "the scheduler is paused")]
+    assert world.skipped() == [(1, "the scheduler is paused")]
 
 
 def test_after_its_last_firing_a_schedule_is_over(world: World) -> None:

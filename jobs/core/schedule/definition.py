@@ -104,9 +104,8 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: datetime
     version: int = 1
     paused: bool = False
-    pause_began: datetime | None = None
-    """With ``pause_ended``: the last pause that is over. What was due in it is never made up."""
-    pause_ended: datetime | None = None
+    pauses: tuple[tuple[datetime, datetime], ...] = ()
+    """Begin and end of pauses that are over. What was due in them is never made up."""
 
     @property
     def name(self) -> str:
@@ -130,10 +129,9 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         parts = (of.kind, of.cron, of.interval_seconds, of.run_at, of.timezone, anchor, of.ends_at, of.enabled)
         return _digest(msgspec.json.encode((*parts, of.name if "H" in of.cron.upper() else "")))
 
-    def was_paused_at(self, nominal: datetime) -> bool:
-        """Whether a firing of then falls into a pause."""
-        began, ended = self.pause_began, self.pause_ended
-        return self.paused or (began is not None and ended is not None and began <= nominal < ended)
+    def pause_over(self, nominal: datetime) -> datetime | None:
+        """The end of the pause into which a firing of then falls, if it is over; None: it falls into none."""
+        return max((ended for began, ended in self.pauses if began <= nominal < ended), default=None)
 
 
 def _digest(content: bytes) -> str:

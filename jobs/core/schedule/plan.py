@@ -39,6 +39,18 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
     job: str
 
 
+class Stretch(msgspec.Struct, frozen=True, array_like=True):
+    """Firings that were skipped one after the other for one reason: they are one record, which grows."""
+
+    due: int
+    """The first of them."""
+    until: int
+    count: int
+    at: int
+    """When the last of them was dealt with: the time of the record."""
+    reason: str
+
+
 class State(msgspec.Struct, frozen=True, array_like=True):
     """How far a schedule is. Kept in the store, replaced by compare-and-set."""
 
@@ -60,6 +72,8 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     """The latest nominal time that was dealt with."""
     error: str = ""
     """Why the last firing failed."""
+    stretch: Stretch | None = None
+    """What was skipped last, since the last firing."""
 
 
 class Circumstances(NamedTuple):
@@ -255,13 +269,12 @@ class Plan:
 
     def _skip_if_barred(self, state: State, nominal: int, given: Circumstances) -> Skip | None:
         """Firings that are never made up: of a pause, of a time that the clock jumped over."""
-        ended = self.stored.pause_ended
         jumped_after, jumped_until = given.jump
         if self.stored.paused:
             return self._skip(state, nominal, given.now, "the schedule is paused")
         if given.everything_paused:
             return self._skip(state, nominal, given.now, "the scheduler is paused")
-        if ended is not None and self.stored.was_paused_at(moment(nominal)):
+        if (ended := self.stored.pause_over(moment(nominal))) is not None:
             return self._skip(state, nominal, min(given.now, milliseconds_of(ended) - 1), "the schedule was paused")
         if jumped_after < nominal <= jumped_until:
             return self._skip(state, nominal, min(given.now, jumped_until), "the server's clock jumped over it")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from jobs import __version__
+from jobs.api.producer import led_through
 from jobs.conf import Settings, get_settings
 from jobs.core.records import hide_secrets_in_records, log_to_stderr, name_jobs_in_records
 from jobs.core.redaction import Redaction
@@ -23,6 +24,7 @@ from jobs.management.errors import CommandFailed, usage
 from jobs.runtime.hook import Hook
 from jobs.runtime.process import new_host_id
 from jobs.runtime.service import Service
+from jobs.services.archivist import Archivist
 from jobs.services.autoscaler import Autoscaler
 from jobs.services.backlog import BacklogNotes
 from jobs.services.bulk import BulkWorker
@@ -138,6 +140,7 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
         DeadlineService(engine),
         Pruner(engine),
         BulkWorker(engine),
+        Archivist(engine.settings.audit_days),
         Historian(engine),
         BacklogNotes(engine),
         Reconciler(engine),
@@ -157,7 +160,7 @@ def _hooks(engine: Engine) -> Iterator[Service]:
 
 def _schedules(engine: Engine) -> tuple[Service, Service]:
     definitions = Definitions(engine)
-    return definitions, Ticker(engine, definitions)
+    return definitions, Ticker(engine, definitions, through=led_through)
 
 
 def _worker_options(options: dict[str, Any], settings: Settings) -> WorkerOptions:
