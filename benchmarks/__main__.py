@@ -1,4 +1,4 @@
-"""``python -m benchmarks engine│limits│peers│wheel [--short] [--json]``.
+"""``python -m benchmarks engine│limits│pages│peers│sockets│wheel [--short] [--json]``.
 
 Exit code 1 when a bar is missed (not with ``--short``).
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import engine, limits, peers, wheel
+from benchmarks import engine, limits, pages, peers, sockets, wheel
 
 MEASURES = {
     "engine": engine.run,  # the engine beside the bare ceiling
     "limits": limits.run,  # jobs with limits beside jobs without
+    "pages": pages.run,  # pages of the dashboard with a million jobs beside a few
     "peers": peers.run,  # beside other queues
+    "sockets": sockets.run,  # 200 open pages while a thousand jobs a second run
     "wheel": wheel.run,  # its timers beside those of the standard library
 }
 

@@ -1,0 +1,102 @@
+"""What a page of the dashboard costs with a million jobs, beside the same page with a thousand.
+
+Processor time of the web process and of the server per request, so that a busy machine does not change the figures;
+and the time that a reader waits, which it does. What pages remember for some seconds is forgotten before each request.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from statistics import median, quantiles
+from typing import Any, NamedTuple
+
+from benchmarks.project import Seeder, session_of, set_up
+from benchmarks.server import BenchmarkServer
+
+FEW, MANY, SHORT_MANY = 1_000, 1_000_000, 50_000
+ROUNDS, SHORT_ROUNDS = 40, 8
+RATIO_BAR, P95_BAR = 1.3, 0.2
+
+PATHS = (
+    "/dashboard/",
+    "/dashboard/jobs/",
+    "/dashboard/jobs/?state=ready",
+    "/dashboard/jobs/?state=dead&pool=billing",
+    "/dashboard/dead/",
+    "/dashboard/pools/",
+    "/dashboard/pools/?name=billing",
+    "/dashboard/workers/",
+    "/dashboard/topology/",
+    "/dashboard/schedules/",
+    "/dashboard/audit/",
+    "/dashboard/snapshot/",
+)
+
+
+class Cost(NamedTuple):
+    """Of one page: median processor time and the 95th percentile of the wait, seconds."""
+
+    cpu: float
+    p95: float
+
+
+def run(*, short: bool, as_json: bool, persistent: bool) -> bool:
+    """Whether every page keeps both bars."""
+    rounds = SHORT_ROUNDS if short else ROUNDS
+    many = SHORT_MANY if short else MANY
+    with BenchmarkServer(persistent=persistent) as server:
+        set_up(server)
+        client = _client()
+        seeder = Seeder()
+        seeder.make(FEW, batch=FEW // len(Seeder.MIX))
+        few = {path: _cost(client, server, path, rounds) for path in PATHS}
+        seeder.make(many - FEW)
+        lots = {path: _cost(client, server, path, rounds) for path in PATHS}
+    rows = [
+        {
+            "page": path,
+            "cpu_ms": round(1000 * lots[path].cpu, 1),
+            "ratio": round(lots[path].cpu / few[path].cpu, 2),
+            "p95_ms": round(1000 * lots[path].p95, 1),
+        }
+        for path in PATHS
+    ]
+    holds = all(row["ratio"] <= RATIO_BAR and row["p95_ms"] <= 1000 * P95_BAR for row in rows)  # type: ignore[operator]
+    _tell(rows, many, as_json=as_json)
+    return holds
+
+
+def _client() -> Any:
+    from django.conf import settings
+    from django.test import Client
+
+    settings.ALLOWED_HOSTS = ["testserver"]
+    client = Client()
+    client.cookies["sessionid"] = session_of("ana")
+    return client
+
+
+def _cost(client: Any, server: BenchmarkServer, path: str, rounds: int) -> Cost:
+    from dashboard import reads
+
+    spent, waits = [], []
+    for number in range(rounds + 3):
+        reads.forget()
+        cpu, began = time.process_time() + server.cpu_seconds(), time.perf_counter()
+        response = client.get(path)
+        waited = time.perf_counter() - began
+        assert response.status_code == 200, (path, response.status_code)
+        if number >= 3:  # the first ones load scripts and compile templates
+            spent.append(time.process_time() + server.cpu_seconds() - cpu)
+            waits.append(waited)
+    return Cost(median(spent), quantiles(waits, n=20)[-1])
+
+
+def _tell(rows: list[dict[str, Any]], many: int, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"jobs": many, "beside": FEW, "pages": rows}))
+        return
+    print(f"{many:,} jobs beside {FEW:,}: processor time per page, its ratio, and the wait (p95)")
+    for row in rows:
+        print(f"  {row['page']:<44} {row['cpu_ms']:>7.1f} ms  × {row['ratio']:.2f}  {row['p95_ms']:>7.1f} ms")

@@ -1,0 +1,254 @@
+"""The pages of those who operate: one pool, workers, topology, doctor, the audit log."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dashboard import reads
+from dashboard.panels.pools import finding
+from dashboard.panels.topology import by_pool
+from dashboard.reads import Verdict
+from jobs import api
+from jobs.api import Partition, PoolSettings
+from jobs.core.autoscale import Decision, Sighting
+from tests.dashboard.browsing import send, tags, text
+from tests.dashboard.conftest import Login
+from tests.dashboard.seeding import Shop
+
+pytestmark = pytest.mark.django_db
+
+
+class TestOnePool:
+    @pytest.mark.parametrize(
+        ("facts", "limit", "says"),
+        [
+            ({"workers": 0, "ready": 3}, None, "No worker serves it; 3 jobs ready."),
+            ({"workers": 0}, None, "No worker serves it, and nothing waits."),
+            ({"leased": 1}, None, "Nothing waits; 1 job runs."),
+            ({"ready": 5, "leased": 2}, 2, "Its limit is reached: 2 of 2 run. 5 jobs ready."),
+            ({"ready": 5, "slots_actual": 0}, None, "It has no slots: scale it. 5 jobs ready."),
+            ({"ready": 5, "leased": 4}, None, "All 4 slots are busy; 5 jobs ready."),
+            ({"ready": 5, "leased": 1}, None, "5 jobs ready, 1 of 4 slots busy."),
+            ({"ready": 1, "paused": {"by": "ana", "reason": "disk"}}, None, "Paused by ana: disk. 1 job ready."),
+        ],
+    )
+    def test_the_first_line_says_why_it_stands_as_it_does(self, facts: Any, limit: int | None, says: str) -> None:
+        pool = {"ready": 0, "leased": 0, "workers": 1, "slots_actual": 4, "paused": None} | facts
+
+        assert finding(pool, PoolSettings(max_running=limit)) == says
+
+    def test_it_shows_work_workers_limits_and_what_autoscaling_decided_and_why(
+        self, operator: Client, shop: Shop
+    ) -> None:
+        shop.worker()
+        shop.succeeded()
+        api.pools.limit("default", max_running=7)
+        api.pools.autoscale("default", mode="dry_run", max_slots=30)
+        token = shop.engine.scalings.take("h", 60_000)
+        seen = Sighting(slots=10, workers=1, ready=30, running=10, predicted_wait_seconds=8.0)
+        shop.engine.scalings.decided(
+            token, "default", seen, Decision(slots=14, reason="above_upper_boundary"), at_ms=_now(), dry_run=True
+        )
+
+        page = text(operator.get("/dashboard/pools/?name=default"))
+
+        for words in ("email.send", "app-1", "10 → 14", "jobs wait a little too long (dry run)", "1 to 30 slots"):
+            assert words in page
+        assert "Run at once 7" in page
+
+    def test_one_that_is_not_there_is_said_to_be_so(self, viewer: Client) -> None:
+        assert "There is no pool nothing." in text(viewer.get("/dashboard/pools/?name=nothing"))
+
+
+class TestForms:
+    def test_limits_are_set_for_good_and_emptied_again(self, operator: Client, shop: Shop) -> None:
+        shop.ready()
+
+        send(operator, "/dashboard/actions/pool/limit/", {"id": "default", "max_running": "5", "reason": "slow bank"})
+
+        assert api.pools.settings("default").max_running == 5
+        assert [(entry.action, entry.reason) for entry in api.audit.list().items] == [("pool.limit", "slow bank")]
+        assert 'value="5"' in operator.get("/dashboard/actions/pool/limit/?id=default").content.decode()
+
+        send(operator, "/dashboard/actions/pool/limit/", {"id": "default", "max_running": "", "max_pending": "9"})
+
+        assert (api.pools.settings("default").max_running, api.pools.settings("default").max_pending) == (None, 9)
+
+    def test_a_machine_may_be_asked_to_size_it(self, operator: Client, shop: Shop) -> None:
+        shop.ready()
+        form = {"min_slots": "2", "max_slots": "9", "target_wait_seconds": "4.5", "tolerance_seconds": "1"}
+        form |= {"id": "default", "mode": "on", "cooldown_seconds": "60"}
+
+        send(operator, "/dashboard/actions/pool/autoscale/", form)
+
+        rule = api.pools.settings("default").autoscale
+        assert rule is not None
+        assert (rule.min_slots, rule.max_slots, rule.target_wait_seconds, rule.dry_run) == (2, 9, 4.5, False)
+        assert 'value="9"' in operator.get("/dashboard/actions/pool/autoscale/?id=default").content.decode()
+
+    @pytest.mark.parametrize(
+        ("changed", "says"),
+        [({"min_slots": "10"}, "The least must not be above the most."), ({"max_slots": "many"}, "whole number")],
+    )
+    def test_bounds_that_cannot_be_are_refused_where_they_stand(
+        self, changed: dict[str, str], says: str, operator: Client, shop: Shop
+    ) -> None:
+        shop.ready()
+        form = {"min_slots": "2", "max_slots": "9", "target_wait_seconds": "4", "tolerance_seconds": "1", "mode": "on"}
+
+        response = send(
+            operator, "/dashboard/actions/pool/autoscale/", form | {"id": "default", "cooldown_seconds": "60"} | changed
+        )
+
+        assert response.status_code == 400
+        assert says in text(response)
+        assert api.pools.settings("default").autoscale is None
+
+
+class TestWorkers:
+    def test_what_runs_is_told_with_age_progress_and_time_left(self, viewer: Client, shop: Shop) -> None:
+        job_id = shop.leased(timeout=300)
+        shop.worker(current=[{"id": job_id, "type": "email.send", "started_at": _ago(42)}], running=1)
+
+        page = text(viewer.get("/dashboard/workers/"))
+
+        assert "for 42 s" in page
+        assert "4 min" in page
+
+    def test_a_host_with_an_older_release_than_the_newest_is_named(self, viewer: Client, shop: Shop) -> None:
+        shop.worker(host="old", version="r1", started_at_ms=_now() - 60_000)
+        shop.worker(host="new", version="r2")
+
+        assert "r1, older than r2" in text(viewer.get("/dashboard/workers/"))
+
+
+class TestTopology:
+    def test_partitions_stand_by_pool_and_version_newest_first(self) -> None:
+        [shape] = by_pool([_partition(1, 0, 5), _partition(2, 0, 1), _partition(2, 1, 1)])
+
+        assert [(version.number, version.is_newest, version.live) for version in shape.versions] == [
+            (2, True, 2),
+            (1, False, 5),
+        ]
+        assert shape.versions[1].words == "draining, 5 jobs left"
+
+    def test_uneven_work_is_named(self) -> None:
+        [shape] = by_pool([_partition(1, number, 100 if number == 2 else 10) for number in range(4)])
+
+        assert shape.versions[0].words == "largest 10.0 × median, partition 2"
+
+    def test_a_few_jobs_are_no_unevenness(self) -> None:
+        [shape] = by_pool([_partition(1, 0, 3), _partition(1, 1, 0)])
+
+        assert shape.versions[0].words == "takes new jobs"
+
+    def test_the_page_leads_to_the_pool(self, viewer: Client, shop: Shop) -> None:
+        shop.ready(pool="billing")
+
+        links = [attributes.get("href") for tag, attributes in tags(viewer.get("/dashboard/topology/")) if tag == "a"]
+
+        assert "/dashboard/pools/?name=billing" in links
+
+
+class TestDoctor:
+    @pytest.mark.parametrize("role", ["viewer", "operator"])
+    def test_it_is_for_those_who_administer(self, role: str, login: Login, shop: Shop) -> None:
+        client = login(role)
+
+        assert client.get("/dashboard/doctor/").status_code == 403
+        assert client.get("/dashboard/fragments/doctor/").status_code == 403
+        assert "/dashboard/doctor/" not in client.get("/dashboard/").content.decode()
+
+    def test_what_failed_comes_first_with_what_to_do_and_settings_without_secrets(
+        self, administrator: Client, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.SCHEDULER = {**settings.SCHEDULER, "METRICS_TOKEN": "t-4711", "VERSION": "r9"}
+        found = [
+            Verdict("store", "ok", "all is as it should be", "", ""),
+            Verdict("clock", "failed", "ahead", "NTP", "Set it."),
+        ]
+        monkeypatch.setattr(reads, "diagnosis", lambda: found)
+
+        page = text(administrator.get("/dashboard/doctor/"))
+
+        assert "1 check failed." in page
+        assert page.index("Set it.") < page.index("all is as it should be")
+        assert '"r9"' in page
+        assert "t-4711" not in page
+
+    def test_the_checks_are_those_of_the_command_without_passwords(
+        self, settings: Any, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(
+            "jobs.management.diagnosis.CHECKS",
+            {"store": lambda: [_finding("redis://ana:hunter2@db:6379 does not answer")]},
+        )
+
+        [verdict] = reads.diagnosis()
+
+        assert verdict.detail == "redis://ana:•••@db:6379 does not answer"
+
+
+class TestAudit:
+    @pytest.fixture
+    def log(self) -> None:
+        with api.audit.acting("ana", "dashboard"):
+            api.audit.record("pool.pause", "billing", reason="=cmd()")
+            api.audit.record("job.resubmit", "1,204 jobs", after={"done": 1204})
+            api.audit.record("job.discard", "job-9")
+            api.audit.record("scheduler.pause")
+            api.audit.record("moon.howl", "x")
+
+    def test_entries_are_sentences_that_lead_to_their_things(self, viewer: Client, log: None) -> None:
+        response = viewer.get("/dashboard/audit/")
+        page = text(response)
+
+        for words in ("paused pool billing", "resubmitted 1,204 jobs", "discarded job job-9", "paused everything"):
+            assert words in page
+        assert "moon.howl x" in page
+        links = {attributes.get("href") for tag, attributes in tags(response) if tag == "a"}
+        assert "/dashboard/pools/?name=billing" in links
+        assert not [link for link in links if "job-9" in str(link)]
+
+    def test_they_can_be_taken_away_as_a_table_that_no_spreadsheet_runs(self, viewer: Client, log: None) -> None:
+        response = viewer.get("/dashboard/audit/export/?format=csv&action=pool")
+
+        [row] = csv.DictReader(io.StringIO(response.content.decode()))
+        assert (row["who"], row["action"], row["target"], row["reason"]) == ("ana", "pool.pause", "billing", "'=cmd()")
+        assert response["Content-Disposition"] == 'attachment; filename="audit.csv"'
+
+    def test_or_as_lines_of_json(self, viewer: Client, log: None) -> None:
+        response = viewer.get("/dashboard/audit/export/?format=jsonl")
+
+        entries = [json.loads(line) for line in response.content.decode().splitlines()]
+        assert [entry["action"] for entry in entries][:2] == ["moon.howl", "scheduler.pause"]
+
+    def test_a_stranger_gets_no_file(self, login: Login, log: None) -> None:
+        assert login("stranger").get("/dashboard/audit/export/").status_code == 403
+
+
+def _partition(version: int, number: int, ready: int) -> Partition:
+    others = dict.fromkeys(("scheduled", "retry_wait", "blocked", "leased", "throttled", "dead"), 0)
+    return Partition(pool="default", version=version, partition=number, ready=ready, **others)
+
+
+def _finding(detail: str) -> Any:
+    from jobs.management.diagnosis import Finding
+
+    return Finding("store", "failed", detail, "SCHEDULER_REDIS_URL", "Start it.")
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
+def _ago(seconds: float) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()
