@@ -15,6 +15,7 @@ from django.urls import reverse
 from jobs import api
 
 VIEW = "jobs.view_dashboard"
+ENQUEUE = "jobs.enqueue"  # new jobs
 OPERATE = "jobs.operate"  # cancel, retry, resubmit, run now
 ADMINISTER = "jobs.administer"  # discard
 

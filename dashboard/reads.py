@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 from django.core.signals import setting_changed
+from django.db import DatabaseError
 from django.dispatch import receiver
 
 from jobs import api
@@ -34,9 +35,11 @@ from jobs.api import (
     Scaling,
     Worker,
 )
+from jobs.api.audit import AuditFilter, AuditRecord
 from jobs.api.schedules import Forecast, ScheduleStatus
 from jobs.api.workflow_runs import RunPage
 from jobs.core.figures import Figures
+from jobs.core.fingerprint import fingerprint_of
 from jobs.core.job import Job
 from jobs.core.workflow import NodeView, RunFacts
 from jobs.exceptions import JobNotFound, OutcomeUnknown, StoreUnavailable
@@ -283,6 +286,20 @@ def revealed(job_id: str, *, reason: str) -> tuple[Job, LogPage]:
         return job, api.job_logs(job)
 
 
+def fingerprint(job_id: str) -> str:
+    """Of the error that a job ended with, as it is stored."""
+    with _asking():
+        return fingerprint_of(api.get_job(job_id).error)
+
+
+def done_to(job_id: str, limit: int) -> Sequence[AuditRecord] | None:
+    """What people did to a job, newest first; None where the audit log cannot be read."""
+    try:
+        return api.audit.list(AuditFilter(target=job_id), limit=limit).items
+    except DatabaseError:
+        return None
+
+
 def why(job: Job) -> Reason | None:
     """Why a job does not run, from what decides; None where it runs, has ended, or is gone by now."""
     if job.is_terminal or job.is_running:
@@ -353,6 +370,12 @@ def diagnosis() -> list[Verdict]:
         ]
 
     return _diagnosis.read(look)
+
+
+def dead_sample(selection: JobFilter, sample: int) -> list[Job]:
+    """The newest dead jobs that match, as far as they are among those that are looked at."""
+    with _asking():
+        return [_shown(job) for job in api.newest_dead(selection, sample)]
 
 
 def workers() -> list[Worker]:

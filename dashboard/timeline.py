@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.formats import duration, shortened
+from jobs.core.fingerprint import FOREIGN, FRAME
 from jobs.core.job import Attempt, Job
 from jobs.core.states import JobState
 
@@ -168,3 +169,29 @@ def same_error(job: Job) -> set[int]:
         if attempt_error(earlier) and attempt_error(earlier) == attempt_error(later):
             repeated.add(earlier.attempt)
     return repeated
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Neighbouring frames of a traceback that are all of the project's own code, or all of a library."""
+
+    text: str
+    number: int
+    own: bool
+
+
+def frames(traceback: str) -> list[Frames]:
+    """A traceback in stretches: own code to read, library code to fold. What is no frame belongs to its neighbours."""
+    found: list[tuple[list[str], int, bool]] = []
+    for line in traceback.splitlines():
+        match = FRAME.match(line)
+        if match is not None:
+            own = not FOREIGN.search(match[1])
+            if found and found[-1][2] == own:
+                found[-1] = (found[-1][0], found[-1][1] + 1, own)
+            else:
+                found.append(([], 1, own))
+        elif not found or (not found[-1][2] and not line.startswith(" ")):
+            found.append(([], 0, True))  # the head, and the error itself after a library's last frame
+        found[-1][0].append(line)
+    return [Frames("\n".join(lines), number, own) for lines, number, own in found]

@@ -26,12 +26,20 @@ from dashboard.panels import BY_SLUG, Panel
 from dashboard.permissions import ADMINISTER, VIEW, may, requires
 from dashboard.reads import Overall
 from dashboard.shell import shell
+from jobs.api import ErrorGroup, JobFilter
 from jobs.core.job import Job, iso
 from jobs.core.redaction import MASK
+from jobs.core.states import JobState
 from jobs.exceptions import JobNotFound, OptionInvalid, SchedulerError
 
 THEMES = ("auto", "light", "dark")
 ID_MAX_BYTES = 200
+DONE_SHOWN = 20
+"""The newest things that people did to a job."""
+
+SAME_LOOKED_AT = 200
+"""So many of the newest dead jobs are looked at for those that died as this one did."""
+
 LOG_LINES = 200
 """The newest lines of a job's log that its page shows."""
 
@@ -240,9 +248,20 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
         "progress": findings.progress_of(job, overall.now),
         **_log(job),
         "command": _command(job),
+        "done_to": reads.done_to(job.id, DONE_SHOWN),
+        "same_death": _same_death(job, overall),
         "reveals": may(request.user, ADMINISTER) and MASK in repr((job.payload, job.result, job.meta, job.error)),
         "fragment_url": job_fragment_url(job.id),
     }
+
+
+def _same_death(job: Job, overall: Overall) -> ErrorGroup | None:
+    """The group of dead jobs that it belongs to, among the newest."""
+    if job.state != JobState.DEAD:
+        return None
+    mark = reads.fingerprint(job.id)
+    newest = reads.error_groups(JobFilter(states=(JobState.DEAD,)), SAME_LOOKED_AT)
+    return next((group for group in newest if group.fingerprint == mark), None)
 
 
 def _log(job: Job) -> dict[str, Any]:

@@ -7,11 +7,12 @@ may use it.
 
 from __future__ import annotations
 
-from dashboard.actions import bulk, jobs, matching, pools, scheduler, schedules, workers
+from dashboard.actions import bulk, job_forms, jobs, matching, pools, scheduler, schedules, workers
 from dashboard.actions.base import Action
 
 ACTIONS: tuple[Action, ...] = (
     *jobs.ACTIONS,
+    *job_forms.ACTIONS,
     *matching.ACTIONS,
     *bulk.ACTIONS,
     *pools.ACTIONS,

@@ -92,6 +92,8 @@ class Question:
     detail: str = ""
     number: int | None = None
     hidden: tuple[tuple[str, str], ...] = ()
+    chooses: bool = False
+    """The answer is no order yet, but leads to the next question."""
 
     @property
     def is_empty(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from dashboard import reads
+from dashboard import groups, reads
 from dashboard.filters import Filters
 from dashboard.panels.base import Badge
 from dashboard.panels.jobs import Jobs
@@ -37,6 +37,7 @@ class Dead(Jobs):
             context
             | _summary(filters, overall, any_rows=bool(context["rows"]))
             | {"tabs": None, "matching": _matching(context, filters, overall)}
+            | (_group(filters, overall) if filters.group and context["rows"] and not filters.cursor else {})
         )
 
     def updates(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
@@ -44,12 +45,26 @@ class Dead(Jobs):
         return context | _summary(context["filters"], overall, any_rows=bool(overall.count("dead")))
 
 
+def _group(filters: Filters, overall: Overall) -> dict[str, Any]:
+    """The page of one error: what its jobs share, in what they differ, and one of them in full."""
+    jobs = reads.dead_sample(replace(filters, cursor="").selection(overall.now), SAMPLE)
+    if not jobs:
+        return {}
+    return {
+        "group_jobs": len(jobs),
+        "specimen": jobs[0],
+        "facts": groups.facts(jobs),
+        "other": jobs[1] if len(jobs) > 1 else None,
+        "differences": groups.differences(jobs[0], jobs[1]) if len(jobs) > 1 else [],
+    }
+
+
 def _summary(filters: Filters, overall: Overall, *, any_rows: bool) -> dict[str, Any]:
     """The heading and the groups above the list: of the newest that match."""
-    groups = reads.error_groups(filters.selection(overall.now), SAMPLE) if any_rows and not filters.cursor else []
+    found = reads.error_groups(filters.selection(overall.now), SAMPLE) if any_rows and not filters.cursor else []
     return {
-        "groups": groups,
-        "sampled": sum(group.count for group in groups),
+        "groups": found,
+        "sampled": sum(group.count for group in found),
         "chips": [chip for chip in filters.chips if chip.word != "state"],
         "dead": overall.count("dead"),
     }
@@ -57,6 +72,6 @@ def _summary(filters: Filters, overall: Overall, *, any_rows: bool) -> dict[str,
 
 def _matching(context: dict[str, Any], filters: Filters, overall: Overall) -> int | None:
     """How many match, where that is known without looking at each; None elsewhere: the confirmation counts them."""
-    if not (filters.type or filters.tag or filters.search or filters.since):
+    if not (filters.type or filters.tag or filters.search or filters.group or filters.since):
         return sum(int(pool["dead"]) for pool in overall.pools if filters.pool in ("", pool["name"]))
     return len(context["rows"]) if not (context["older"] or filters.cursor) else None

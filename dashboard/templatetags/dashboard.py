@@ -50,6 +50,7 @@ register.filter("bulk_url", links.bulk_url)
 register.filter("error_line", findings.error_line)
 register.filter("attempt_error", timeline.attempt_error)
 register.filter("outcome_state", timeline.outcome_state)
+register.filter("frames", timeline.frames)
 
 
 @register.filter
@@ -334,6 +335,30 @@ def slot_cells(busy: int, slots: int) -> SafeString:
         max(1, width),
         max(1, height),
         drawn,
+    )
+
+
+@register.simple_tag
+def trend(hours: list[int]) -> SafeString:
+    """How many in each of the last 24 hours: a bar each, the present hour last. In words in its label."""
+    most = max(hours, default=0)
+    if not most:
+        return SafeString("")
+    words = (
+        f"By hour, over 24 hours: at most {formats.plural(most, 'job')} in one, {formats.count(hours[-1])} in the last."
+    )
+    bars = "".join(
+        f"M{place * 5}.5 28v-{max(2, round(26 * number / most))}h4v{max(2, round(26 * number / most))}z"
+        for place, number in enumerate(hours)
+        if number
+    )
+    return format_html(
+        '<svg class="trend" role="img" aria-label="{}" viewBox="0 0 {} 28" width="{}" height="28">'
+        '<path class="is-dead" d="{}"/></svg>',
+        words,
+        len(hours) * 5,
+        len(hours) * 5,
+        bars,
     )
 
 

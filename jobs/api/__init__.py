@@ -19,7 +19,7 @@ from jobs.api.bulk import (
     resubmit_matching,
 )
 from jobs.api.configuration import Setting, settings
-from jobs.api.dead_letters import ErrorGroup, aerror_groups, error_groups
+from jobs.api.dead_letters import ErrorGroup, aerror_groups, error_groups, newest_dead
 from jobs.api.following import follow
 from jobs.api.handle import JobHandle
 from jobs.api.job_type import JobType, job
@@ -180,6 +180,7 @@ __all__ = [
     "job_logs",
     "job_types",
     "list_jobs",
+    "newest_dead",
     "pools",
     "restored",
     "resubmit",

@@ -11,12 +11,18 @@ from jobs.api.asynchronous import twin
 from jobs.api.jobs import list_jobs
 from jobs.api.redaction import shown
 from jobs.core.fingerprint import fingerprint_of, own_frame
-from jobs.core.job import Job, iso
+from jobs.core.job import Job, iso, moment
 from jobs.core.states import JobState
-from jobs.engine import JobFilter
+from jobs.engine import JobFilter, get_engine
 
 SAMPLE = 1_000
 """Newest dead jobs that are grouped. Reading all of a backlog of a million would take minutes."""
+
+
+LOOKED_AT = 5_000
+"""Dead jobs that are looked at for those that match."""
+
+HOURS = 24
 
 
 class ErrorGroup(msgspec.Struct, kw_only=True):
@@ -32,6 +38,8 @@ class ErrorGroup(msgspec.Struct, kw_only=True):
     types: list[str]
     pools: list[str]
     sample: str
+    hours: list[int]
+    """How many died in each of the last 24 hours, the present one last."""
 
     def as_dict(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
@@ -45,7 +53,8 @@ def error_groups(filter: JobFilter | None = None, *, sample: int = SAMPLE) -> li
     """
     wanted = msgspec.structs.replace(filter or JobFilter(), states=(JobState.DEAD,))
     groups: dict[str, ErrorGroup] = {}
-    for job in _newest(wanted, sample):
+    now = moment(get_engine().jobs.server_now_ms())
+    for job in newest_dead(wanted, sample):
         mark = fingerprint_of(job.error)  # of what is stored, as the filter of that name looks at it
         error = shown(job).error or {}
         error_type, message = str(error.get("type") or "unknown"), str(error.get("message") or "")
@@ -63,8 +72,11 @@ def error_groups(filter: JobFilter | None = None, *, sample: int = SAMPLE) -> li
                 types=[],
                 pools=[],
                 sample=job.id,
+                hours=[0] * HOURS,
             )
         group.count += 1
+        if job.finished_at is not None and 0 <= (ago := int((now - job.finished_at).total_seconds() // 3600)) < HOURS:
+            group.hours[HOURS - 1 - ago] += 1
         if job.finished_at is not None and (group.first_seen is None or job.finished_at < group.first_seen):
             group.first_seen = job.finished_at
         for known, value in ((group.types, job.type), (group.pools, job.pool)):
@@ -76,12 +88,15 @@ def error_groups(filter: JobFilter | None = None, *, sample: int = SAMPLE) -> li
 aerror_groups = twin(error_groups)
 
 
-def _newest(filter: JobFilter, sample: int) -> list[Job]:
+def newest_dead(filter: JobFilter, sample: int) -> list[Job]:
+    """The newest that match among the newest ``LOOKED_AT``: what is rare is not looked for to the end of the list."""
     jobs: list[Job] = []
     cursor: str | None = None
-    while len(jobs) < sample:
+    looked = 0
+    while len(jobs) < sample and looked < LOOKED_AT:
         page = list_jobs(filter, cursor=cursor, limit=sample - len(jobs))
         jobs += page.items
+        looked += page.scanned
         cursor = page.next_cursor
         if cursor is None:
             break

@@ -97,10 +97,13 @@ def resubmit(id: str, payload: Mapping[str, Any] | None = None) -> Job:
 
     JobNotFound, WrongState, PayloadInvalid, PayloadTooLarge; DuplicateJob if another live job has its unique key now.
     """
+    visible = get_engine().visible
+    before = None if payload is None else get_job(id)
     job = _resubmit(id, payload)
     _tell_run(job)
-    changed = {} if payload is None else {"payload": get_engine().visible.value(job.type, job.payload)}
-    audit.record("job.resubmit", id, after=_state(job) | changed)
+    was = {} if before is None else {"payload": visible.value(before.type, before.payload)}
+    changed = {} if payload is None else {"payload": visible.value(job.type, job.payload)}
+    audit.record("job.resubmit", id, before=was or None, after=_state(job) | changed)
     return job
 
 

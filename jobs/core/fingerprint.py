@@ -33,16 +33,16 @@ def own_frame(traceback: str) -> str:
 
     No line number: an unrelated edit above must not split the group.
     """
-    frames: list[tuple[str, str]] = _FRAME.findall(traceback)
-    own = [frame for frame in frames if not _FOREIGN.search(frame[0])]
+    frames: list[tuple[str, str]] = FRAME.findall(traceback)
+    own = [frame for frame in frames if not FOREIGN.search(frame[0])]
     if not frames:
         return ""
     path, function = (own or frames)[-1]
     return f"{'/'.join(path.split('/')[-2:])}:{function}"
 
 
-_FRAME = re.compile(r'^\s*File "([^"]+)", line \d+, in (\S+)', re.MULTILINE)
-_FOREIGN = re.compile(r"site-packages|dist-packages|/lib/python\d|^<|/jobs/worker/")
+FRAME = re.compile(r'^\s*File "([^"]+)", line \d+, in (\S+)', re.MULTILINE)
+FOREIGN = re.compile(r"site-packages|dist-packages|/lib/python\d|^<|/jobs/worker/")
 
 # In this order: the more telling first, since what is replaced cannot be matched again.
 _VARYING = (

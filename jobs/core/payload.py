@@ -11,7 +11,10 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, get_type_hints
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Literal, get_type_hints
+from uuid import UUID
 
 import msgspec
 from msgspec import inspect as shapes
@@ -185,6 +188,55 @@ class PayloadCodec:
 
 
 # --- Reading a signature ---------------------------------------------------------------------------------------------
+
+
+class Argument(msgspec.Struct, frozen=True, kw_only=True):
+    """One argument of a type, for forms. ``kind``: text, whole, number, flag, or data (whatever else JSON holds)."""
+
+    name: str
+    kind: Literal["text", "whole", "number", "flag", "data"]
+    annotation: str
+    required: bool
+    default: Any = None
+
+
+_KINDS: dict[Any, Literal["text", "whole", "number", "flag"]] = {
+    str: "text",
+    int: "whole",
+    float: "number",
+    bool: "flag",
+    datetime: "text",
+    date: "text",
+    UUID: "text",
+    Decimal: "text",
+}
+"""Annotations that one box of a form fits; dates, ids and decimals are text in JSON."""
+
+
+def arguments_of(type_name: str, function: Callable[..., Any]) -> list[Argument]:
+    """The named arguments of a type, as its signature has them; without the context, and without ``**kwargs``."""
+    found = []
+    for parameter, hint in _parameters(type_name, function):
+        if parameter.kind is parameter.VAR_KEYWORD or parameter.name == CONTEXT_ARGUMENT:
+            continue
+        found.append(
+            Argument(
+                name=parameter.name,
+                kind=_KINDS.get(hint, "data"),
+                annotation=inspect.formatannotation(hint) if hint is not Any else "any",
+                required=parameter.default is parameter.empty,
+                default=None if parameter.default is parameter.empty else _default(parameter.default),
+            )
+        )
+    return found
+
+
+def _default(value: Any) -> Any:
+    """A default as JSON has it; as text where it has no such form."""
+    try:
+        return msgspec.to_builtins(value)
+    except (TypeError, ValueError):
+        return repr(value)
 
 
 def takes_context(function: Callable[..., Any]) -> bool:

@@ -14,6 +14,7 @@ from jobs.core.states import TERMINAL
 from jobs.engine import BulkOperation, Engine, JobFilter, new_token
 from jobs.engine.bulk import Part
 from jobs.exceptions import JobNotFound, LeaseLost, OutcomeUnknown, SchedulerError, StoreUnavailable, WrongState
+from jobs.runtime.relaying import Relay
 
 log = logging.getLogger("jobs.bulk")
 
@@ -123,6 +124,7 @@ class BulkWorker:
             self._engine.bulk.settle(part, done=0, refused={}, unsure=len(part.ids), pause_ms=0)
             return
         outcomes = _ACTS[operation.request.action](self._engine, part.ids, operation)
+        Relay(self._engine).tell_of(part.ids)
         refused = {id: error for id, error in outcomes.items() if error is not None}
         unsure = 0
         if part.again:

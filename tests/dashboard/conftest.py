@@ -13,6 +13,7 @@ from tests.dashboard.seeding import Shop
 ROLES = {
     "stranger": (),
     "viewer": ("view_dashboard",),
+    "maker": ("view_dashboard", "enqueue"),
     "operator": ("view_dashboard", "operate"),
     "administrator": ("view_dashboard", "operate", "administer"),
 }

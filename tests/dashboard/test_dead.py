@@ -1,0 +1,204 @@
+"""The dead-letter workbench: groups, what a group shares, payloads edited, and new jobs from a signature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dashboard import groups, timeline
+from jobs import api, job
+from jobs.models import AuditEntry
+from jobs.registry import registry
+from tests.dashboard.browsing import send, tags, text
+from tests.dashboard.conftest import Login
+from tests.dashboard.seeding import Shop
+
+NETWORK = {"type": "TimeoutError", "message": "no answer from 10.0.0.7 in 30 s", "traceback": ""}
+
+
+@pytest.fixture(autouse=True)
+def types() -> Iterator[None]:
+    def charge(amount: int, currency: str = "EUR", *, dry: bool = False, items: list[str] | None = None) -> None:
+        """Charges a card.
+
+        More about it.
+        """
+
+    with registry.restored():
+        job("shop.charge", redact=["currency"])(charge)
+        yield
+
+
+def address(page: Any, words: str) -> str:
+    """Of the first link that leads there."""
+    return next(str(found["href"]) for tag, found in tags(page) if tag == "a" and words in str(found.get("href")))
+
+
+class TestGroup:
+    def test_it_shows_what_its_jobs_share_and_in_what_they_differ(self, viewer: Client, shop: Shop) -> None:
+        for amount in (1, 2, 3):
+            shop.dead(type="shop.pay", payload={"amount": amount, "customer": {"plan": "pro"}})
+        shop.dead(type="mail.send", error=NETWORK)
+
+        page = viewer.get(address(viewer.get("/dashboard/dead/"), "?group="))
+
+        words = text(page)
+        assert 'customer.plan "pro" all' in words
+        assert "amount 3 (1), 2 (1), 1 (1)" in words
+        assert "Payload newest the one before amount 3 2" in words
+        assert "mail.send" not in words.partition("By error")[0].partition("What they share")[2]
+        assert any("at most 3 jobs in one" in str(found.get("aria-label")) for _, found in tags(page))
+
+    def test_all_of_a_group_are_resubmitted_and_no_others(self, operator: Client, shop: Shop) -> None:
+        shop.dead(error=NETWORK)
+        for _ in range(2):
+            shop.dead()
+        group = next(group for group in api.error_groups() if group.error_type == "Declined")
+
+        question = operator.get("/dashboard/actions/matching/resubmit/", {"state": "dead", "group": group.fingerprint})
+
+        assert "Resubmit 2 jobs?" in text(question)
+
+    def test_one_alone_shares_nothing(self, shop: Shop) -> None:
+        assert groups.facts([shop.engine.jobs.get(shop.dead())]) == []
+
+    def test_what_some_lack_is_counted(self, shop: Shop) -> None:
+        jobs = [shop.engine.jobs.get(shop.dead(payload=payload)) for payload in ({"a": 1}, {"a": 1, "b": [2]})]
+
+        found = {fact.name: fact for fact in groups.facts(jobs)}
+
+        assert found["a"].same == "1"
+        assert found["b"].words == "[2] (1); 1 without"
+        assert groups.differences(*jobs) == [groups.Difference("b", "–", "[2]")]
+
+    def test_a_job_says_how_many_died_the_same_way(self, viewer: Client, shop: Shop) -> None:
+        one = shop.dead()
+        shop.dead()
+        shop.dead(error=NETWORK)
+
+        assert "1 other job died the same way" in text(viewer.get(f"/dashboard/jobs/{one}/"))
+
+
+def test_frames_of_libraries_are_folded_and_own_ones_are_not() -> None:
+    traceback = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/shop/jobs.py", line 1, in charge\n    pay()\n'
+        '  File "/usr/lib/python3.11/ssl.py", line 2, in read\n    x\n'
+        '  File "/app/site-packages/http.py", line 3, in get\n    y\n'
+        "TimeoutError: no answer"
+    )
+
+    found = timeline.frames(traceback)
+
+    assert [(part.number, part.own) for part in found] == [(1, True), (2, False), (0, True)]
+    assert "\n".join(part.text for part in found) == traceback
+
+
+class TestEditedPayload:
+    def test_it_runs_again_with_what_was_typed_and_the_old_one_is_on_record(
+        self, administrator: Client, shop: Shop
+    ) -> None:
+        job_id = shop.dead(type="shop.charge", payload={"amount": 3, "currency": "SECRET"})
+        url = "/dashboard/actions/job/edit/"
+        question = administrator.get(url, {"id": job_id})
+        assert "SECRET" not in question.content.decode()
+        edited = '{"amount": 4, "currency": "•••"}'
+
+        answer = send(administrator, url, {"id": job_id, "payload": edited, "reason": "wrong amount"})
+
+        assert answer["Location"] == f"/dashboard/jobs/{job_id}/"
+        found = shop.engine.jobs.get(job_id)
+        assert (found.state, found.payload) == ("ready", {"amount": 4, "currency": "SECRET"})
+        entry = AuditEntry.objects.get()
+        assert (entry.before["payload"]["amount"], entry.after["payload"]["amount"]) == (3, 4)
+        assert "SECRET" not in str((entry.before, entry.after))
+        words = text(administrator.get(f"/dashboard/jobs/{job_id}/"))
+        assert "job.resubmit by administrator" in words
+        assert "wrong amount before: amount=3" in words
+
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            ('{"amount": ', "This is no JSON"),
+            ("[1]", "must be an object of named arguments"),
+            ('{"amount": "many"}', "amount"),
+        ],
+    )
+    def test_what_does_not_fit_changes_nothing_and_says_why(
+        self, administrator: Client, shop: Shop, typed: str, said: str
+    ) -> None:
+        job_id = shop.dead(type="shop.charge", payload={"amount": 3})
+
+        answer = send(administrator, "/dashboard/actions/job/edit/", {"id": job_id, "payload": typed}, script=True)
+
+        assert answer.status_code in (400, 409)
+        assert said in answer.json()["message"]
+        assert shop.engine.jobs.get(job_id).payload == {"amount": 3}
+
+    def test_an_operator_may_resubmit_and_not_edit(self, operator: Client, shop: Shop) -> None:
+        job_id = shop.dead(type="shop.charge", payload={"amount": 3})
+
+        assert "Edit payload" not in text(operator.get(f"/dashboard/jobs/{job_id}/"))
+        fields = {"id": job_id, "payload": "{}"}
+        assert send(operator, "/dashboard/actions/job/edit/", fields).status_code == 403
+
+
+class TestNewJob:
+    url = "/dashboard/actions/job/new/"
+
+    def test_it_asks_for_the_type_then_for_its_arguments(self, login: Login, shop: Shop) -> None:
+        maker = login("maker")
+        assert "shop.charge" in text(maker.get(self.url))
+
+        page = maker.get(self.url, {"type": "shop.charge"})
+
+        words = text(page)
+        assert "New job: shop.charge Charges a card." in words
+        assert "amount" in words
+        assert 'str, otherwise "EUR"' in words
+        assert {"argument-amount", "argument-dry", "argument-items"} <= {
+            str(found.get("name")) for tag, found in tags(page) if tag in ("input", "select", "textarea")
+        }
+
+    def test_it_is_made_as_typed_with_defaults_for_what_was_left_empty(self, login: Login, shop: Shop) -> None:
+        fields = {
+            "type": "shop.charge",
+            "argument-amount": "7",
+            "argument-items": '["a", "b"]',
+            "argument-dry": "true",
+            "delay": "5m",
+            "tags": "eu, checkout",
+            "priority": "3",
+        }
+
+        answer = send(login("maker"), self.url, fields)
+
+        found = shop.engine.jobs.get(answer["Location"].rstrip("/").rpartition("/")[2])
+        assert found.payload == {"amount": 7, "items": ["a", "b"], "dry": True}
+        assert (found.state, found.priority, found.tags) == ("scheduled", 3, ["eu", "checkout"])
+        assert AuditEntry.objects.get().action == "job.enqueue"
+
+    @pytest.mark.parametrize(
+        ("fields", "said"),
+        [
+            ({}, "This field is required."),
+            ({"argument-amount": "7", "argument-items": "["}, "This is no JSON"),
+            ({"argument-amount": "7", "argument-items": '"a"'}, "items"),
+            ({"argument-amount": "7", "delay": "soon"}, "Write for example 90s"),
+        ],
+    )
+    def test_what_does_not_fit_is_said_and_makes_nothing(
+        self, login: Login, shop: Shop, fields: dict[str, str], said: str
+    ) -> None:
+        answer = send(login("maker"), self.url, {"type": "shop.charge", **fields}, script=True)
+
+        assert answer.status_code in (400, 409)
+        assert said in answer.json()["message"]
+        assert api.list_jobs(api.JobFilter()).items == []
+
+    def test_who_may_not_enqueue_sees_no_button(self, operator: Client, shop: Shop) -> None:
+        assert "New job" not in text(operator.get("/dashboard/jobs/"))
+        assert operator.get(self.url).status_code == 403
