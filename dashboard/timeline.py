@@ -142,6 +142,8 @@ def _later_changes(job: Job) -> Iterator[Change]:
             state = _state_after(job, attempt, final=final)
             why = attempt_error(attempt)
             yield Change(attempt.finished_at, state, f"Attempt {attempt.attempt} {attempt.outcome}", why)
+    if job.resubmissions and job.attempt == 0 and job.ready_at:
+        yield Change(job.ready_at, "ready", "Resubmitted", "attempts are counted anew")
     if job.is_terminal and job.finished_at and not told:
         yield Change(job.finished_at, str(job.state), f"Ended as {job.state}", "")
 

@@ -9,8 +9,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from jobs import api
 from jobs.core.job import JobSpec
 from jobs.models import Schedule
+from jobs.services.bulk import BulkWorker
 from tests.browser.conftest import Visit, settle
 from tests.dashboard.seeding import Shop
 from tests.dashboard.test_pages import MARK
@@ -23,6 +25,13 @@ PAGES = (
     "/dashboard/workers/",
     "/dashboard/schedules/",
     "/dashboard/workflows/",
+)
+OTHERS = (
+    "/dashboard/actions/matching/discard/?state=dead",
+    "/dashboard/actions/job/new/?type=samples.greet",
+    "/dashboard/bulk/",
+    "/dashboard/bulk/?id=waits",
+    "/dashboard/schedules/?name=nightly",
 )
 STATES = ("scheduled", "ready", "leased", "retry_wait", "succeeded", "dead", "cancelled")
 
@@ -42,6 +51,8 @@ def full(shop: Shop) -> dict[str, str]:
         error={"type": "ValueError", "message": "unbroken" * 60, "traceback": "File " + "unbroken" * 60},
         tags=("unbroken" * 10,),
     )
+    api.bulk.start("resubmit", api.JobFilter(search="unbroken"), id="waits")
+    BulkWorker(shop.engine).tick()
     return made
 
 
@@ -86,7 +97,7 @@ class TestAxe:
     def test_full_pages(self, visit: Visit, full: dict[str, str]) -> None:
         page = visit("administrator")
         jobs = [f"/dashboard/jobs/{full[name]}/" for name in ("leased", "succeeded", "long")]
-        others = ("/dashboard/actions/matching/discard/?state=dead", "/dashboard/schedules/?name=nightly")
+        others = (*OTHERS, f"/dashboard/dead/?group={api.error_groups()[0].fingerprint}")
         for path in (*PAGES, *jobs, *others):
             page.goto(page.url.partition("/dashboard")[0] + path)
 
@@ -104,7 +115,7 @@ class TestAxe:
 def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
     page = visit("administrator")
     jobs = [f"/dashboard/jobs/{job_id}/" for job_id in full.values()]
-    others = ("/dashboard/actions/matching/discard/?state=dead", "/dashboard/schedules/?name=nightly")
+    others = (*OTHERS, f"/dashboard/dead/?group={api.error_groups()[0].fingerprint}")
     for path in (*PAGES, *jobs, *others):
         page.goto(page.url.partition("/dashboard")[0] + path)
         for width in (320, 360, 720, 1000, 1440, 3840):
