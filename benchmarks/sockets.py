@@ -38,7 +38,7 @@ def run(*, short: bool, as_json: bool, persistent: bool) -> bool:
             f"{SOCKETS} sockets at {JOBS_PER_SECOND:,} jobs/s: {found['memory_mb']} MB more than with none, "
             f"{found['cpu']:.1%} of a processor, {found['frames_per_second']} frames/s to each"
         )
-    return found["memory_mb"] * 2**20 < MEMORY_BAR and found["cpu"] < CPU_BAR
+    return bool(found["memory_mb"] * 2**20 < MEMORY_BAR and found["cpu"] < CPU_BAR)
 
 
 async def _measure(web: Web, cookies: list[str], seconds: float) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from jobs.api import (
     Worker,
 )
 from jobs.api.audit import AuditFilter, AuditRecord
+from jobs.api.schedule_history import Entry, history
 from jobs.api.schedules import Forecast, ScheduleStatus
 from jobs.api.workflow_runs import RunPage
 from jobs.core.figures import Figures
@@ -465,6 +466,11 @@ def pools_of_schedules(names: Sequence[str]) -> frozenset[str]:
     """The pools that their jobs go to."""
     with _asking():
         return api.schedules.pools_of(names)
+
+
+def schedule_changes(row: Any, most: int) -> list[Entry]:
+    """What was changed in a schedule, newest first, with secrets masked. It is in the database, and needs no store."""
+    return history(row, most)
 
 
 def schedule_status(names: Sequence[str], firings: int) -> dict[str, ScheduleStatus]:

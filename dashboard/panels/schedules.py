@@ -22,6 +22,7 @@ from jobs.exceptions import SchedulerError
 PER_PAGE = 50
 FIRINGS_SHOWN = 90
 COMING = 5
+CHANGES_SHOWN = 10
 SEARCH_MAX = 200
 FORECAST_AT_ONCE = 200
 """With more schedules than this a page does not wait until all have been asked what they will do."""
@@ -96,6 +97,7 @@ def _one(request: HttpRequest, name: str, overall: Overall) -> dict[str, Any]:
         "coming": found.items if found else (),
         "warnings": found.warnings if found else (),
         "note": found.note if found else "",
+        "changes": reads.schedule_changes(row, CHANGES_SHOWN),
         "edit_url": _admin(request, "change", row.pk),
     }
 

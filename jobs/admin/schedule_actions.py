@@ -26,8 +26,8 @@ from django.utils.safestring import SafeString
 
 from jobs.admin.pausing import REASON_MAX, ReasonForm
 from jobs.admin.schedule_form import label_parts
-from jobs.admin.schedule_history import history
 from jobs.api import audit, schedules
+from jobs.api.schedule_history import history
 from jobs.api.schedules import BackfillProgress
 from jobs.exceptions import SchedulerError
 from jobs.models import Schedule

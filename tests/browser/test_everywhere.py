@@ -25,6 +25,10 @@ PAGES = (
     "/dashboard/workers/",
     "/dashboard/schedules/",
     "/dashboard/workflows/",
+    "/dashboard/topology/",
+    "/dashboard/audit/",
+    "/dashboard/doctor/",
+    "/dashboard/pools/?name=default",
 )
 OTHERS = (
     "/dashboard/actions/matching/discard/?state=dead",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -311,3 +312,16 @@ class TestStrip:
 
     def test_nothing_has_fired_yet(self) -> None:
         assert strip([]).label == "There is no firing yet."
+
+
+def test_the_page_of_one_says_who_changed_what_without_secrets(viewer: Client) -> None:
+    fields = {"job_type": "webhook.dispatch", "cron": "0 5 * * *"}
+    payload = {"url": "https://example.com", "event": "x", "data": {"token": "t-4711"}}
+    api.schedules.create(name="told", payload=payload, by="ana", **fields)
+    api.schedules.update("told", cron="0 6 * * *", payload=payload | {"data": {"token": "t-4712"}}, by="ben")
+
+    page = text(viewer.get("/dashboard/schedules/?name=told"))
+
+    assert re.search(r"ben (changed|updated) it", page)
+    assert "0 5 * * * → 0 6 * * *" in page
+    assert "t-471" not in page
