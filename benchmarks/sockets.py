@@ -90,7 +90,8 @@ class Web:
 
     def __enter__(self) -> Web:
         command = ["uvicorn", "scheduler_project.asgi:application", "--port", str(self.port), "--log-level", "warning"]
-        self._process = subprocess.Popen([sys.executable, "-m", *command], env=self._environment)
+        flags = ["--lifespan", "off", "--ws-per-message-deflate", "false"]  # as the guide on deployment has it
+        self._process = subprocess.Popen([sys.executable, "-m", *command, *flags], env=self._environment)
         until = time.monotonic() + 60
         while True:
             with socket.socket() as line:
