@@ -76,6 +76,8 @@ class Settings:
     """How long they are remembered at most."""
     audit_days: float = 730.0
     """How long entries of the audit log are kept. 0: for ever."""
+    run_records_seconds: float = 90 * 86_400.0
+    """How long the database remembers runs of workflows that have ended."""
     middleware: list[str] = field(default_factory=list)
     """Dotted paths of what wraps each attempt, outermost first."""
     enqueue_middleware: list[str] = field(default_factory=list)
@@ -174,6 +176,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "firings_kept": (1, 10_000),
     "firings_seconds": (60, 3_650 * DAY),
     "audit_days": (0, 36_500),
+    "run_records_seconds": (60, 3_650 * DAY),
     "long_queue_seconds": (0, DAY),
     "workflow_nodes": (1, 1_000_000),
     "log_lines": (0, 100_000),

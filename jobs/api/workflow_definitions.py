@@ -16,6 +16,7 @@ from django.db import router, transaction
 from jobs.api import audit
 from jobs.api.asynchronous import twin
 from jobs.api.redaction import shown_value
+from jobs.api.run_history import DefinitionView, PastRun, Totals, adefinitions, definitions
 from jobs.api.workflow_checks import Document, validate
 from jobs.core.job import iso
 from jobs.core.wording import did_you_mean
@@ -118,8 +119,10 @@ def names() -> Sequence[str]:
 def versions(name: str) -> Sequence[VersionView]:
     """What it has been, newest first; also of a workflow that was deleted."""
     rows = [*WorkflowVersion.objects.filter(name=name)]
-    older: list[WorkflowVersion | None] = [*rows[1:], None]
-    return [_as_view(row, before, number == 0) for number, (row, before) in enumerate(zip(rows, older, strict=True))]
+    return [
+        _as_view(row, rows[number + 1] if number + 1 < len(rows) else None, number == 0)
+        for number, row in enumerate(rows)
+    ]
 
 
 def version(name: str, number: int) -> Definition:
@@ -246,12 +249,16 @@ arestore = twin(restore, uses_database=True)
 aforget = twin(forget, uses_database=True)
 
 __all__ = [
+    "DefinitionView",
     "Imported",
+    "PastRun",
     "StoredWorkflow",
+    "Totals",
     "VersionView",
     "WorkflowNotFound",
     "adefine",
     "adefinition",
+    "adefinitions",
     "aforget",
     "anames",
     "arestore",
@@ -259,6 +266,7 @@ __all__ = [
     "aversions",
     "define",
     "definition",
+    "definitions",
     "export",
     "forget",
     "import_",

@@ -10,7 +10,7 @@ extract  report.extract
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from jobs.core.workflow.definition import Edge, Node
 from jobs.core.workflow.graph import Graph
@@ -24,8 +24,13 @@ MOST_NAMED = 5
 Label = Callable[[Node], str]
 
 
-def draw(graph: Graph, label: Label = lambda node: f"{node.key}  {node.label}") -> Iterator[str]:
-    """The lines. ``label``: what is written of a node, such as its state in a run."""
+Told = Callable[[Sequence[str]], str]
+
+
+def draw(
+    graph: Graph, label: Label = lambda node: f"{node.key}  {node.label}", told: Told = lambda keys: ""
+) -> Iterator[str]:
+    """The lines. ``label``: what a node is; ``told``: how the nodes of one line stand in a run, by their keys."""
     below: dict[str | None, list[str]] = {}
     for key in graph.nodes:
         below.setdefault(_place(graph, key), []).append(key)
@@ -37,7 +42,8 @@ def draw(graph: Graph, label: Label = lambda node: f"{node.key}  {node.label}") 
         branch = "" if indent is None else f"{indent}{'└─ ' if is_last else '├─ '}"
         more = f"  and {len(alike) - 1:,} more to {alike[-1]}" if len(alike) > 1 else ""
         words = waits(graph, node.key)
-        yield f"{branch}{label(node)}{more}{f' · {words}' if words else ''}"
+        stand = told(alike)
+        yield f"{branch}{label(node)}{more}{f': {stand}' if stand else ''}{f' · {words}' if words else ''}"
         inside = "" if indent is None else f"{indent}{'   ' if is_last else '│  '}"
         waiting += _drawn_below(graph, [child for key in alike for child in below.get(key, [])], inside)
 

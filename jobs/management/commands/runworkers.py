@@ -39,6 +39,7 @@ from jobs.services.queue_watch import QueueWatch
 from jobs.services.reconciler import Reconciler
 from jobs.services.recoverer import Recoverer
 from jobs.services.relay import RelayService
+from jobs.services.run_recorder import RunRecorder
 from jobs.services.ticker import Ticker
 from jobs.services.undertaker import Undertaker
 from jobs.store import embedded
@@ -138,6 +139,7 @@ def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
         Recoverer(engine, options.lease_seconds),
         RelayService(engine),
         DeadlineService(engine),
+        RunRecorder(engine),
         Pruner(engine),
         BulkWorker(engine),
         Archivist(engine.settings.audit_days),

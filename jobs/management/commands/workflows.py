@@ -1,4 +1,4 @@
-"""``workflows VERB``: workflows that are written in files."""
+"""``workflows VERB``: runs of workflows, stored definitions, and files of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from jobs.core.workflow import Graph, Problem, draw
 from jobs.exceptions import WorkflowInvalid
 from jobs.management.arguments import Verbs, read_input
 from jobs.management.base import VerbCommand
+from jobs.management.definition_verbs import add_definition_verbs
 from jobs.management.output import Column, Output
+from jobs.management.run_verbs import add_run_verbs
 
 PROBLEMS: tuple[Column[Problem], ...] = (
     Column("NODES", lambda problem: ", ".join(problem.nodes), elastic=True),
@@ -20,13 +22,19 @@ PROBLEMS: tuple[Column[Problem], ...] = (
 
 
 class Command(VerbCommand):
-    help = "Check workflows before they run."
+    help = "Start workflows, see how their runs stand, steer them, and keep definitions."
     examples = """
+        manage.py workflows start nightly --payload '{"day": "2026-03-01"}'
+        manage.py workflows list --state failed
+        manage.py workflows show RUN
+        manage.py workflows retry RUN --from load
         manage.py workflows validate --file nightly.json
         manage.py workflows validate --file - --json < nightly.json | jq '.problems[].message'
     """
 
     def verbs(self, verbs: Verbs) -> None:
+        add_run_verbs(verbs)
+        add_definition_verbs(verbs)
         validate = verbs.add(
             "validate",
             self.validate,
