@@ -21,6 +21,7 @@ from tests.faults.proxy import CLEAR, Weather
 from tests.faults.schedules import schedules
 from tests.faults.server import slow_scripts
 from tests.faults.stage import SLOTS, Stage, stage
+from tests.faults.workflows import workflows
 from tests.faults.workload.jobs import POOL
 
 SCRIPT_LIMIT_MS = 50.0
@@ -340,6 +341,7 @@ SCENARIOS: dict[str, Scenario] = {
         silent_server,
         pauses,
         limits,
+        workflows,
     )
 }
 

@@ -96,6 +96,14 @@ def tick(number: int = 0) -> int:
     return number
 
 
+@job("fault.node", pool=POOL, max_crashes=1_000)
+def node(fails: bool) -> None:
+    """A node of a workflow. However often its worker dies: it ends as it was told."""
+    threading.Event().wait(0.1)
+    if fails:
+        raise Dead("as asked")
+
+
 @job("fault.greedy", pool=POOL)
 def greedy(key: str, seconds: float, *, ctx: Context) -> str:
     """Holds the interpreter's lock: a C call that does not let go of it."""
