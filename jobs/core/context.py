@@ -59,7 +59,7 @@ class Context(msgspec.Struct, eq=False):
     stop_reason: BaseException | None = None
     is_lease_over: Callable[[], bool] | None = None
     """Asks the clock whether the lease can still be ours."""
-    parents_read: Parents | None = None
+    _parents: Parents | None = None
 
     @property
     def id(self) -> str:
@@ -116,10 +116,10 @@ class Context(msgspec.Struct, eq=False):
 
         Only parents that succeeded have one; ``parents.ended`` says how each of them ended.
         """
-        if self.parents_read is None:
+        if self._parents is None:
             is_node = self.workflow is not None and self.host is not None
-            self.parents_read = Parents(self.host.read_parents() if is_node and self.host is not None else {})
-        return self.parents_read
+            self._parents = Parents(self.host.read_parents() if is_node and self.host is not None else {})
+        return self._parents
 
     @property
     def workflow(self) -> WorkflowRun | None:
