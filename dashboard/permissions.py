@@ -17,6 +17,7 @@ from jobs import api
 VIEW = "jobs.view_dashboard"
 ENQUEUE = "jobs.enqueue"  # new jobs
 OPERATE = "jobs.operate"  # cancel, retry, resubmit, run now
+ENQUEUE = "jobs.enqueue"  # start workflows
 ADMINISTER = "jobs.administer"  # discard
 
 P = ParamSpec("P")

@@ -38,7 +38,7 @@ from jobs.api import (
 from jobs.api.audit import AuditFilter, AuditRecord
 from jobs.api.schedule_history import Entry, history
 from jobs.api.schedules import Forecast, ScheduleStatus
-from jobs.api.workflow_runs import RunPage
+from jobs.api.workflows import RetryPlan, RunPage, Waiting
 from jobs.core.figures import Figures
 from jobs.core.fingerprint import fingerprint_of
 from jobs.core.job import Job
@@ -444,6 +444,18 @@ def runs(name: str, state: str, cursor: str, limit: int) -> RunPage:
     """Runs, newest first; ``name`` and ``state`` may be empty. OptionInvalid for a cursor that is not one of ours."""
     with _asking():
         return api.workflows.list(name=name or None, state=state or None, cursor=cursor or None, limit=limit)
+
+
+def run_waiting(run_id: str) -> Sequence[Waiting]:
+    """The nodes of a run that wait for a signal or a person."""
+    with _asking():
+        return api.workflows.waiting(run_id)
+
+
+def retry_plan(run_id: str, node: str) -> RetryPlan:
+    """What a retry from this node (empty: of what failed) would run again. WrongState where nothing can be."""
+    with _asking():
+        return api.workflows.retry_plan(run_id, node or None)
 
 
 def first_failures(run_ids: Sequence[str]) -> Mapping[str, NodeView]:

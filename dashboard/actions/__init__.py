@@ -7,7 +7,7 @@ may use it.
 
 from __future__ import annotations
 
-from dashboard.actions import bulk, job_forms, jobs, matching, pools, scheduler, schedules, workers
+from dashboard.actions import bulk, job_forms, jobs, matching, pools, runs, scheduler, schedules, workers
 from dashboard.actions.base import Action
 
 ACTIONS: tuple[Action, ...] = (
@@ -19,6 +19,7 @@ ACTIONS: tuple[Action, ...] = (
     *scheduler.ACTIONS,
     *workers.ACTIONS,
     *schedules.ACTIONS,
+    *runs.ACTIONS,
 )
 
 BY_SLUG = {action.slug: action for action in ACTIONS}

@@ -92,6 +92,8 @@ class Step:
 
     @property
     def word(self) -> str:
+        if self.kind.is_wait and self.state is JobState.READY:
+            return "needs approval" if self.kind is Kind.APPROVAL else "awaits a signal"
         return WORDS.get(self.state, str(self.state))
 
     @property
@@ -149,6 +151,8 @@ class Course:
         return {key: self._state(key, view) for key, view in self.views.items()}
 
     def _state(self, key: str, view: NodeView) -> JobState:
+        if view.is_job and view.kind.is_group:
+            return JobState.LEASED
         job = self._live.get(key)
         if job is None or not view.is_job or job.is_terminal:
             return JobState(view.state)
@@ -165,6 +169,9 @@ class Course:
     def _span(self, key: str, view: NodeView) -> Span:
         started = view.started_at_ms
         job = self._live.get(key)
+        if view.kind.is_group:
+            started = view.released_at_ms
+            return Span(started or None, started or None, view.ended_at_ms or None)
         if view.is_job:  # the run hears of a start when the node ends
             started = round(job.started_at.timestamp() * 1000) if job is not None and job.started_at else 0
         return Span(view.released_at_ms or None, started or None, view.ended_at_ms or None)

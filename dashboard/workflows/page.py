@@ -12,16 +12,20 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 
 from dashboard import findings, reads
+from dashboard.actions import BY_SLUG
+from dashboard.formats import plural
 from dashboard.links import run_url
+from dashboard.permissions import OPERATE, may
 from dashboard.reads import Overall
 from dashboard.workflows import words
 from dashboard.workflows.course import BY_PROGRESS, BY_TROUBLE, Course, Step
 from dashboard.workflows.faces import run_picture
 from dashboard.workflows.gantt import gantt
-from jobs.core.job import Job
-from jobs.core.states import JobState
-from jobs.core.workflow import Box, waits
-from jobs.exceptions import JobNotFound
+from jobs.api.workflows import RetryPlan
+from jobs.core.job import Job, moment_or_none
+from jobs.core.states import TERMINAL, JobState
+from jobs.core.workflow import Box, Kind, RunFacts, waits
+from jobs.exceptions import JobNotFound, SchedulerError
 
 VIEWS = ("graph", "timeline", "table")
 PER_PAGE = 100
@@ -92,6 +96,8 @@ def run_page(request: HttpRequest, run_id: str, overall: Overall) -> dict[str, A
     run = reads.run(run_id)
     course = _course(run, asked, overall.now)
     finding, rest = words.story(course)
+    waits_for = _waits_for(request, run, asked)
+    planned = _planned(asked)
     shown = _table(course, asked, overall)
     return {
         "run": run,
@@ -108,12 +114,23 @@ def run_page(request: HttpRequest, run_id: str, overall: Overall) -> dict[str, A
         ],
         "total": len(course.graph),
         "here": asked.url(),
+        "whole_url": asked.url(scope="", node="", box="", plan="", page=1),
+        "actions": _actions(run, course),
+        "waits_for": waits_for,
+        "decisions": (("approve", "Approve"), ("reject", "Reject")),
+        "may_operate": may(request.user, OPERATE),
+        "retry_all_url": asked.url(plan=ALL_FAILED) if _has_failed(run) else "",
+        "plan": _plan(course, asked, planned) if may(request.user, OPERATE) else None,
         "command": f"python manage.py workflows show {shlex.quote(run_id)}",
         **_tabs(asked),
-        **_view(course, asked),
+        **_view(course, asked, (*planned.again, *planned.waiting) if isinstance(planned, RetryPlan) else ()),
         **_chosen(course, asked),
         **shown,
     }
+
+
+def _has_failed(run: RunFacts) -> bool:
+    return run.state in ("failed", "cancelled") or bool(run.counts.get("dead"))
 
 
 def _course(run: Any, asked: Asked, now: datetime) -> Course:
@@ -133,13 +150,12 @@ def _tabs(asked: Asked) -> dict[str, Any]:
     return {"tabs": tabs, "view": asked.view or "graph", "is_default": not asked.view}
 
 
-def _view(course: Course, asked: Asked) -> dict[str, Any]:
+def _view(course: Course, asked: Asked, again: Sequence[str]) -> dict[str, Any]:
     if asked.view == "table":
         return {}
     if asked.view == "timeline":
         return {"gantt": gantt(course)}
-    again = _plan(asked)
-    return {"picture": run_picture(course, _url_of(asked), chosen=asked.node or asked.box, again=again), "again": again}
+    return {"picture": run_picture(course, _url_of(asked), chosen=asked.node or asked.box, again=again)}
 
 
 def _url_of(asked: Asked) -> Any:
@@ -149,9 +165,76 @@ def _url_of(asked: Asked) -> Any:
     return url
 
 
-def _plan(asked: Asked) -> Sequence[str]:
-    """What a retry would run again."""
-    return ()
+ALL_FAILED = "failed"
+"""In the address: a retry of everything that failed, and not from one node."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a retry would run again, before anybody confirms it."""
+
+    title: str
+    rest: str
+    node: str
+    number: int
+    back: str
+    url: str
+
+
+def _planned(asked: Asked) -> RetryPlan | SchedulerError | None:
+    """What the retry would run again, or why nothing can be; None where no retry is asked for."""
+    if not asked.plan:
+        return None
+    try:
+        return reads.retry_plan(asked.run, _from(asked))
+    except reads.UNREACHABLE:
+        raise
+    except SchedulerError as error:
+        return error
+
+
+def _from(asked: Asked) -> str:
+    return "" if asked.plan == ALL_FAILED else asked.plan
+
+
+def _plan(course: Course, asked: Asked, found: RetryPlan | SchedulerError | None) -> Plan | None:
+    if found is None:
+        return None
+    node, back, url = _from(asked), asked.url(plan=""), BY_SLUG["run.retry"].url
+    if isinstance(found, SchedulerError):
+        return Plan("Nothing would run again.", f"{found} {found.fix}".strip(), node, 0, back, url)
+    again = {*found.again, *found.waiting}
+    kept = sum(state is JobState.SUCCEEDED and key not in again for key, state in course.states.items())
+    later = f", then {words.named(found.waiting)}" if found.waiting else ""
+    rest = f"{words.named(found.again)} at once{later}. {plural(kept, 'node keeps', 'nodes keep')} what they did."
+    return Plan(f"{plural(len(again), 'node')} would run again.", rest, node, len(again), back, url)
+
+
+def _actions(run: RunFacts, course: Course) -> list[str]:
+    """What can be done to the run as it stands, in the order of the buttons; a retry is planned on the page itself."""
+    if run.is_over:
+        return []
+    if run.cancelled:
+        return []
+    signals = [step for step in course.steps() if step.kind is Kind.SIGNAL and step.state is JobState.READY]
+    return [*(["run.signal"] if signals else []), "run.resume" if run.paused else "run.pause", "run.cancel"]
+
+
+def _waits_for(request: HttpRequest, run: RunFacts, asked: Asked) -> list[Any]:
+    """(what is waited for, until when, whether this reader may decide it), the approvals first."""
+    if run.is_over or not any(run.counts.get(state) for state in ("ready", "leased")):
+        return []
+    found = sorted(reads.run_waiting(run.id), key=lambda each: each.kind != "approval")
+    return [
+        {
+            "it": each,
+            "url": asked.url(node=each.key, box="", plan=""),
+            "since": moment_or_none(each.since_ms),
+            "until": moment_or_none(each.until_ms or 0),
+            "may": bool(each.permission and may(request.user, each.permission)),
+        }
+        for each in found[:TROUBLED_SHOWN]
+    ]
 
 
 def _chosen(course: Course, asked: Asked) -> dict[str, Any]:
@@ -187,6 +270,8 @@ def _one(course: Course, asked: Asked, step: Step) -> dict[str, Any]:
         "parents_more": max(0, len(parents) - TROUBLED_SHOWN),
         "children": [(each, asked.url(node=each.key, box="")) for each in children[:TROUBLED_SHOWN]],
         "children_more": max(0, len(children) - TROUBLED_SHOWN),
+        "inside_url": asked.url(scope=step.key, node="", box="", plan="", page=1) if step.kind.is_group else "",
+        "retry_url": asked.url(plan=step.key) if step.state in TERMINAL and step.view.released_at_ms else "",
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dashboard.formats import count, duration, plural, shortened
@@ -27,7 +28,9 @@ def run_shape(run: RunFacts) -> str:
 
 def run_word(run: RunFacts) -> str:
     """``running``, ``paused``, ``failed``."""
-    return "paused" if run.paused and not run.is_over else run.state
+    if run.is_over:
+        return run.state
+    return "cancelling" if run.cancelled else "paused" if run.paused else run.state
 
 
 def story(course: Course, usual: float | None = None) -> tuple[str, str]:
@@ -49,6 +52,8 @@ def story(course: Course, usual: float | None = None) -> tuple[str, str]:
                 "Is being prepared.",
                 f"{plural(run.total, 'node')} are written down so far; none starts before all are.",
             )
+        case _ if run.cancelled:
+            return "Is being cancelled: what runs is asked to stop, nothing else starts.", _by(run.cancelled)
         case _ if run.paused:
             return "Paused: what runs goes on, nothing more is released.", _by(run.paused)
         case _:
@@ -103,6 +108,9 @@ def _what_goes_on(course: Course) -> str:
         f"{count(course.ended)} of {plural(len(course.graph), 'node')} {'has' if course.ended == 1 else 'have'} ended"
     )
     running = [step for step in course.steps() if step.state is JobState.LEASED]
+    asked = [step for step in course.steps() if step.kind.is_wait and step.state is JobState.READY]
+    if asked and not running:
+        return f"{ended}; {_names(asked)} {asked[0].word}."
     if running:
         return f"{ended}; {_names(running)} {'runs' if len(running) == 1 else 'run'}."
     waiting = course.first(JobState.RETRY_WAIT, JobState.READY, JobState.SCHEDULED)
@@ -112,10 +120,14 @@ def _what_goes_on(course: Course) -> str:
 
 
 def _names(steps: list[Step]) -> str:
-    names = [step.key for step in steps]
+    return named([step.key for step in steps])
+
+
+def named(names: Sequence[str]) -> str:
+    """``extract, load and 4 more``"""
     if len(names) > _NAMED:
         return f"{', '.join(names[: _NAMED - 1])} and {count(len(names) - _NAMED + 1)} more"
-    *first, last = names
+    *first, last = names or ("nothing",)
     return f"{', '.join(first)} and {last}" if first else last
 
 

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from dashboard.workflows import shapes
-from tests.dashboard.browsing import tags, text
+from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.test_cost import round_trips
 from tests.support.runs import Runs
 
@@ -239,3 +239,109 @@ class TestManyNodes:
         before = len(shapes._kept)
         assert places(one) == places(other)
         assert len(shapes._kept) - before <= 1
+
+
+def links(response: Any) -> list[str]:
+    return [str(found["href"]) for tag, found in tags(response) if tag == "a" and found.get("href")]
+
+
+class TestActing:
+    def test_a_retry_says_first_what_would_run_again_and_outlines_it(self, operator: Client, runs: Runs) -> None:
+        run = runs.start(*NIGHTLY)
+        runs.run_all({"load": "dead"})
+        address = next(link for link in links(operator.get(page_of(run))) if "plan=failed" in link)
+
+        planned = operator.get(address)
+
+        outlined = {key for key, box in boxes(planned).items() if "is-again" in str(box["class"])}
+        assert {"load", "ok"} <= outlined
+        assert "extract" not in outlined
+        assert re.search(r"\d nodes would run again. load at once, then ", text(planned))
+        assert runs.states(run)["load"] == "dead"
+
+        send(operator, "/dashboard/actions/run/retry/", {"id": run, "node": "", "next": page_of(run)})
+
+        assert runs.states(run)["load"] == "ready"
+        assert runs.states(run)["extract"] == "succeeded"
+
+    def test_a_retry_from_a_node_begins_there(self, operator: Client, runs: Runs) -> None:
+        run = runs.start(*NIGHTLY[:3])
+        runs.run_all()
+        address = next(link for link in links(operator.get(page_of(run, "?node=load"))) if "plan=load" in link)
+
+        planned = text(operator.get(address))
+        send(operator, "/dashboard/actions/run/retry/", {"id": run, "node": "load"})
+
+        assert "2 nodes would run again. load at once, then ok. 1 node keeps what they did." in planned
+        assert runs.states(run) == {"extract": "succeeded", "load": "ready", "ok": "blocked"}
+
+    def test_a_run_is_paused_resumed_and_cancelled_with_a_reason_that_its_page_tells(
+        self, operator: Client, runs: Runs
+    ) -> None:
+        run = runs.start(*NIGHTLY[:2])
+        send(operator, "/dashboard/actions/run/pause/", {"id": run, "reason": "a disk is moved"})
+        paused = text(operator.get(page_of(run)))
+        send(operator, "/dashboard/actions/run/resume/", {"id": run})
+        send(operator, "/dashboard/actions/run/cancel/", {"id": run, "reason": "not today"})
+
+        assert "By operator: a disk is moved." in paused
+        assert runs.states(run)["load"] == "cancelled"
+        assert "By operator: not today." in text(operator.get(page_of(run)))
+
+    def test_an_approval_is_asked_on_the_page_and_decided_by_those_who_may(
+        self, operator: Client, viewer: Client, runs: Runs
+    ) -> None:
+        question = {"key": "go", "approval": "Shall it go out?", "type": ""}
+        run = runs.start(question, {"key": "out", "depends_on": ["go"]})
+        assert "Shall it go out?" in text(viewer.get(page_of(run)))
+        assert not any("run/approve" in link for link in links(viewer.get(page_of(run))))
+
+        refused = send(viewer, "/dashboard/actions/run/approve/", {"id": run, "node": "go"}, script=True)
+        assert refused.status_code == 403
+        assert runs.states(run)["go"] == "ready"
+        address = next(link for link in links(operator.get(page_of(run))) if "run/approve" in link)
+        assert "Shall it go out?" in text(operator.get(address))
+        send(operator, "/dashboard/actions/run/approve/", {"id": run, "node": "go", "reason": "looks well"})
+
+        assert runs.states(run) == {"go": "succeeded", "out": "ready"}
+
+    def test_a_rejected_approval_is_a_failure_that_says_who_and_why(self, operator: Client, runs: Runs) -> None:
+        run = runs.start({"key": "go", "approval": "Shall it go out?", "type": ""})
+        send(operator, "/dashboard/actions/run/reject/", {"id": run, "node": "go", "reason": "no stock"})
+
+        assert runs.states(run) == {"go": "dead"}
+        words = text(operator.get(page_of(run)))
+        assert "no stock" in words
+
+    def test_a_signal_ends_what_waits_for_it_and_says_when_it_is_no_json(self, operator: Client, runs: Runs) -> None:
+        run = runs.start({"key": "paid", "signal": "payment", "type": ""})
+        asked = operator.get(f"/dashboard/actions/run/signal/?id={run}")
+        wrong = send(operator, "/dashboard/actions/run/signal/", {"id": run, "name": "payment", "payload": "{"})
+        assert wrong.status_code == 400
+        send(operator, "/dashboard/actions/run/signal/", {"id": run, "name": "payment", "payload": '{"sum": 3}'})
+
+        assert 'value="payment"' in asked.content.decode()
+        assert runs.states(run) == {"paid": "succeeded"}
+
+    def test_who_may_only_look_sees_no_button(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start(*NIGHTLY)
+        runs.run_all({"load": "dead"})
+
+        assert not [link for link in links(viewer.get(page_of(run))) if "/actions/" in link or "plan=" in link]
+
+
+class TestGroups:
+    def test_a_group_is_one_box_that_opens_into_its_members(self, viewer: Client, runs: Runs) -> None:
+        run = runs.start(
+            {"key": "page", "each": [1, 2, 3], "payload": {"number": {"$from": "each.item"}}},
+            {"key": "end", "depends_on": ["page"]},
+        )
+        runs.run_all(lambda node: "dead" if node == "page:1" else "succeeded")
+
+        whole = viewer.get(page_of(run))
+        assert set(boxes(whole)) == {"page", "end"}
+        inside = next(link for link in links(viewer.get(str(boxes(whole)["page"]["href"]))) if "scope=page" in link)
+        members = viewer.get(inside)
+
+        assert set(boxes(members)) == {"page:0", "page:1", "page:2"}
+        assert "page:1: dead" in str(boxes(members)["page:1"]["aria-label"])
