@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.http import QueryDict
@@ -32,7 +32,7 @@ class PayloadForm(ActionForm):
         required=False,
         widget=forms.Textarea({"rows": 4, "spellcheck": "false", "class": "mono"}),
     )
-    field_order: ClassVar[Sequence[str]] = ("payload", "reason")
+    field_order: Iterable[str] | None = ("payload", "reason")
 
     def clean_payload(self) -> Any:
         text = self.cleaned_data["payload"].strip()
@@ -46,7 +46,7 @@ class SignalForm(PayloadForm):
     """``name``: of the signal; the first that a node waits for stands there already."""
 
     name = forms.CharField(label="Signal", max_length=200)
-    field_order: ClassVar[Sequence[str]] = ("name", "payload", "reason")
+    field_order = ("name", "payload", "reason")
 
     def prepare(self) -> None:
         waiting = [each.what for run_id in self.ids[:1] for each in _waiting(run_id) if each.kind == "signal"]
