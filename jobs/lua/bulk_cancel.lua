@@ -1,5 +1,5 @@
 -- Stops a bulk operation: at once, or when the part that a host has in hand is settled.
--- State: selecting | waiting | running -> cancelled | stopping; stopping -> cancelled where its host has died
+-- Operation: selecting | waiting | running -> cancelled | stopping; stopping -> cancelled where its host has died
 -- Reply: the state that it is in then, or that does not allow it ('' = there is none)
 -- #include server_now
 local clock = KEYS[1] -- string: high-water mark of server time

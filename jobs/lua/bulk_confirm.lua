@@ -1,5 +1,5 @@
 -- Lets a bulk operation act that waits for its number to be confirmed, or for a word after its trial.
--- State: waiting -> running
+-- Operation: waiting -> running
 -- Reply: "ok", "count" where the number is another, or the state that does not allow it ('' = there is none)
 -- #include server_now
 local clock = KEYS[1] -- string: high-water mark of server time

@@ -1,6 +1,6 @@
 -- Adds the jobs that a stretch of the list held to the selection of a bulk operation; the place in the list moves with
 -- them, so none is added twice. Where the list ends the operation begins, or waits for its number to be confirmed.
--- State: selecting -> selecting | waiting | running | done
+-- Operation: selecting -> selecting | waiting | running | done
 -- Reply: the state
 -- Errors: LEASE_LOST
 -- #include server_now

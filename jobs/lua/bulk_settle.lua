@@ -1,5 +1,5 @@
 -- Writes down what became of one part of a bulk operation. After its trial part it waits for a word to go on.
--- State: running -> running | waiting | done, stopping -> cancelled
+-- Operation: running -> running | waiting | done, stopping -> cancelled
 -- Reply: the state
 -- Errors: LEASE_LOST
 -- #include server_now

@@ -147,6 +147,7 @@ def add_filters(parser: Parser, *, states: bool = True) -> None:
     group.add_argument("--pool", metavar="POOL", help="only jobs of this pool")
     group.add_argument("--type", metavar="TYPE", help="only jobs of this type")
     group.add_argument("--tag", metavar="TAG", help="only jobs with this tag")
+    group.add_argument("--group", metavar="FINGERPRINT", help="only jobs that ended with this error: see 'dlq groups'")
     group.add_argument("--search", metavar="TEXT", help="only jobs whose id, type, tags, meta or error hold this text")
     group.add_argument(
         "--since", type=since, metavar="WHEN", help="only jobs created since: 5m, 2h, 7d, or an ISO 8601 time"
@@ -167,6 +168,9 @@ def add_bulk(parser: Parser, what: str, *, states: bool = True) -> None:
     add_filters(parser, states=states)
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--dry-run", action="store_true", help="only say how many and which; change nothing")
+    parser.add_argument(
+        "--background", action="store_true", help="with --all: worker hosts do it; see 'bulk show' how far they are"
+    )
 
 
 def add_pause(parser: Parser) -> None:
@@ -184,12 +188,13 @@ def job_filter(options: dict[str, Any], *, states: tuple[JobState, ...] | None =
         type=options["type"],
         tag=options["tag"],
         search=options["search"],
+        fingerprint=options["group"],
         since=options["since"],
     )
 
 
 def is_filtered(options: dict[str, Any]) -> bool:
-    return any(options.get(name) is not None for name in ("state", "pool", "type", "tag", "search", "since"))
+    return any(options.get(name) is not None for name in ("state", "pool", "type", "tag", "group", "search", "since"))
 
 
 # -- payloads ---------------------------------------------------------------------------------------------------

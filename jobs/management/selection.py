@@ -14,15 +14,19 @@ from typing import Any, cast
 import msgspec
 
 from jobs import api
-from jobs.api import BulkProgress, JobFilter, Page
+from jobs.api import BulkOperation, BulkProgress, JobFilter, Page
+from jobs.core.bulk import BulkAction
 from jobs.core.job import Job
 from jobs.core.states import JobState
 from jobs.exceptions import SchedulerError
 from jobs.management.arguments import is_filtered, job_filter
-from jobs.management.columns import job_dict, state_word
+from jobs.management.columns import job_dict, operation_dict, operation_words, state_word
 from jobs.management.errors import CommandFailed, Exit, error_dict, exit_for, failure_of, sentence, usage
 from jobs.management.interrupts import finishing_steps
 from jobs.management.output import Column, Output
+
+EVERY_ONE = 10**12
+"""As many as match: the question was asked before the operation begins."""
 
 ASK_FOR_THE_NUMBER_FROM = 1_000
 """Above this a person types the number instead of ``y``: a filter that was wrong shows in it."""
@@ -189,6 +193,21 @@ def confirmed(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> Job
     if not agreed:
         raise CommandFailed("Nothing was changed", exit=Exit.FAILED, code="not_confirmed")
     return msgspec.structs.replace(filter, until=asked_at)
+
+
+def in_background(output: Output, action: BulkAction, filter: JobFilter, *, rate: float | None = None) -> None:
+    """Leaves it to worker hosts, and says how to watch them. What it is on was confirmed before."""
+    show_operation(output, api.bulk.start(action, filter, confirmed=EVERY_ONE, rate=rate))
+
+
+def show_operation(output: Output, operation: BulkOperation) -> None:
+    """One bulk operation, and the command that shows how far it is."""
+    if output.as_json:
+        output.document(operation_dict(operation))
+        return
+    output.line(operation_words(operation))
+    if not operation.is_over:
+        output.hint(f"See how far it is: manage.py bulk show {operation.id}")
 
 
 def work_through(output: Output, steps: Iterator[BulkProgress], *, doing: str, did: str) -> None:

@@ -25,7 +25,16 @@ from jobs.management.base import VerbCommand
 from jobs.management.columns import DEAD, GROUPS, show_job, show_page
 from jobs.management.errors import usage
 from jobs.management.output import Output
-from jobs.management.selection import act_on, chosen_jobs, confirmed, dry_run, remove, whole_page, work_through
+from jobs.management.selection import (
+    act_on,
+    chosen_jobs,
+    confirmed,
+    dry_run,
+    in_background,
+    remove,
+    whole_page,
+    work_through,
+)
 
 GROUPED = 1_000
 """Of more dead jobs than these, the newest are grouped."""
@@ -127,6 +136,11 @@ class Command(VerbCommand):
             dry_run(output, chosen, "resubmit", columns=DEAD)
         else:
             chosen = confirmed(output, chosen, "resubmit", yes=options["yes"])
+            if options["background"]:
+                if payload is not None:
+                    raise usage("--background and --payload do not go together.", fix="Leave one of them out.")
+                in_background(output, "resubmit", chosen, rate=rate)
+                return
             steps = api.resubmit_matching(chosen, payload=payload, rate=rate)
             work_through(output, steps, doing="resubmit", did="Resubmitted")
 
@@ -138,6 +152,9 @@ class Command(VerbCommand):
             dry_run(output, chosen, "discard", columns=DEAD)
         else:
             chosen = confirmed(output, chosen, "discard", yes=options["yes"])
+            if options["background"]:
+                in_background(output, "discard", chosen)
+                return
             work_through(output, api.discard_matching(chosen), doing="discard", did="Discarded")
 
 

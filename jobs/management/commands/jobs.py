@@ -32,6 +32,7 @@ from jobs.management.selection import (
     confirmed,
     dry_run,
     for_each,
+    in_background,
     remove,
     report,
     whole_page,
@@ -172,6 +173,9 @@ class Command(VerbCommand):
             dry_run(output, chosen, "cancel", columns=JOBS)
         else:
             chosen = confirmed(output, chosen, "cancel", yes=options["yes"])
+            if options["background"]:
+                in_background(output, "cancel", chosen)
+                return
             work_through(output, api.cancel_matching(chosen), doing="cancel", did="Cancelled")
 
     def retry(self, output: Output, *, ids: list[str], **_options: Any) -> None:
