@@ -47,10 +47,11 @@ def commands(server: ValkeyServer, seconds: float) -> Counter[str]:
     return Counter(" ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', line)[:2]) for line in lines)
 
 
-def test_an_idle_host_with_three_pools_and_every_service_sends_two_commands_a_second(
-    private_valkey: ValkeyServer, start_host: StartHost
+@pytest.mark.parametrize("pools", [("default", "critical", "bulk"), tuple("abcdefgh")], ids=" ".join)
+def test_an_idle_host_with_every_service_sends_two_commands_a_second(
+    private_valkey: ValkeyServer, start_host: StartHost, pools: tuple[str, ...]
 ) -> None:
-    start_host("--pool", "default", "--pool", "critical", "--pool", "bulk").consuming()
+    start_host(*(part for pool in pools for part in ("--pool", pool))).consuming()
     time.sleep(SETTLED_SECONDS)
 
     sent = commands(private_valkey, SECONDS)

@@ -98,9 +98,9 @@ def test_each_kind_of_handler_hears_of_its_cancelling_within_half_a_second(host:
         "heeded": handlers.heed,
         "interrupted": handlers.asleep.using(timeout=None),
     }
-    delays: list[float] = []
     for word, kind in kinds.items():
-        for _ in range(3):
+        delays: list[float] = []
+        for _ in range(4):
             job = kind.enqueue(path=journal.path, seconds=60)
             eventually(lambda job=job: journal.count("began", job.id))
             cancel(job.id)
@@ -108,8 +108,9 @@ def test_each_kind_of_handler_hears_of_its_cancelling_within_half_a_second(host:
             eventually(lambda job=job, word=word: journal.count(word, job.id), every=0.01)
             delays.append(time.monotonic() - asked_at)
             assert ended(job).state == JobState.CANCELLED
-    assert sorted(delays)[len(delays) // 2] < 0.25, delays
-    assert max(delays) < 1.5, delays
+        *most, longest = sorted(delays)
+        assert most[-1] < 0.5, (word, delays)
+        assert longest < 1.5, (word, delays)  # a busy machine may hold one of them up
 
 
 def test_a_cancelled_handler_that_does_not_ask_is_stopped_all_the_same(host: Host, journal: Journal) -> None:

@@ -7,6 +7,7 @@ says, and every index must be what a rebuild from the bytes gives (K16).
 from __future__ import annotations
 
 import itertools
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -19,10 +20,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from jobs.conf import Settings
 from jobs.core.job import JobSpec, LeasedJob, Route, Unique
+from jobs.core.pause import EVERYTHING, Scope
 from jobs.engine import Completion, Engine, Failure
+from jobs.engine.deaths import Deaths
+from jobs.engine.logs import NewLines
 from jobs.exceptions import DuplicateJob, JobNotFound, PoolFull, WrongState
 from jobs.store.connection import Store
 from jobs.store.keys import HOLDER_BUCKETS
+from jobs.store.log_lines import encode_line
 from tests.engine_model.model import Model
 from tests.faults.structure import Structure, read_structure
 from tests.support.clock import ManualClock
@@ -34,6 +39,9 @@ CALLER_IDS = ("order:1", "order:2", "{weird} id")
 UNIQUE_KEYS = ("k1", "k2")
 LEASE_MS = 10_000
 RETENTION_MS = 300_000
+ATTEMPTS_KEPT = 5
+SCOPES = (EVERYTHING, *(Scope("type", name) for name in TYPES))
+TELLERS = ("teller one", "teller two")
 COUNTED = {"enqueued", "succeeded", "failed", "retried", "dead", "cancelled", "crashed", "resubmitted"}
 """The figures that the model keeps too."""
 
@@ -69,9 +77,14 @@ class EngineMachine(RuleBasedStateMachine):
         self.namespace = f"model{next(namespaces)}"
         self.clock = ManualClock()
         self.store = Store(self.url, namespace=self.namespace)
-        settings = Settings(lease_seconds=LEASE_MS / 1000, retention_seconds=RETENTION_MS / 1000, attempts_kept=5)
+        settings = Settings(
+            lease_seconds=LEASE_MS / 1000, retention_seconds=RETENTION_MS / 1000, attempts_kept=ATTEMPTS_KEPT
+        )
         self.engine = Engine(self.store, settings, self.clock)
-        self.model = Model(self.clock.now_ms(), lease_ms=LEASE_MS, retention_ms=RETENTION_MS)
+        self.model = Model(
+            self.clock.now_ms(), lease_ms=LEASE_MS, retention_ms=RETENTION_MS, attempts_kept=ATTEMPTS_KEPT
+        )
+        self.deaths: list[tuple[str, str, Deaths]] = []  # pool, who took them, which
         self.held: list[Holding] = []
         self.tokens = itertools.count()
         self.last_lease: dict[tuple[str, str], str] = {}
@@ -246,6 +259,26 @@ class EngineMachine(RuleBasedStateMachine):
         assert answer == [self.model.crash(held.pool, held.id, held.token)]
 
     @precondition(lambda self: self.held)
+    @rule(pick=picks, count=st.sampled_from((1, 3)))
+    def log(self, pick: int, count: int) -> None:
+        held = self._holding(pick)
+        words = [f"line {next(self.tokens)}" for _ in range(count)]
+        lines = [encode_line(self.clock.now_ms(), logging.INFO, word, {}) for word in words]
+        lost = self.engine.logs.append(held.route, [NewLines(held.id, held.token, lines)])
+        assert lost == ([(held.id, held.token)] if self.model.log(held.id, held.token, words) == "lost" else [])
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=picks)
+    def read_a_log(self, pick: int) -> None:
+        job = self.model.jobs[self._nth(sorted(self.model.jobs), pick)]
+        found: dict[int, list[str]] = {}
+        for line in self.engine.logs.read(self.route(job.pool), job.id).lines:
+            found.setdefault(line.attempt, []).append(line.message)
+        assert {attempt: sorted(lines) for attempt, lines in found.items()} == {
+            attempt: sorted(lines) for attempt, lines in job.logged.items()
+        }
+
+    @precondition(lambda self: self.held)
     @rule(pick=picks)
     def park(self, pick: int) -> None:
         held = self._holding(pick)
@@ -337,6 +370,38 @@ class EngineMachine(RuleBasedStateMachine):
     def resume(self, pool: str) -> None:
         self.engine.pools.resume(pool)
         self.model.resume(pool)
+
+    @rule(scope=st.sampled_from(SCOPES), seconds=st.sampled_from((None, 5)))
+    def pause_everything_or_a_type(self, scope: Scope, seconds: int | None) -> None:
+        until = None if seconds is None else self.clock.now_ms() + seconds * 1000
+        moment = None if until is None else datetime.fromtimestamp(until / 1000, UTC)
+        self.engine.pauses.pause(scope, by="machine", until=moment)
+        self.model.pause_scope(scope.name or "all", until)
+
+    @rule(scope=st.sampled_from(SCOPES))
+    def resume_everything_or_a_type(self, scope: Scope) -> None:
+        self.engine.pauses.resume(scope)
+        self.model.resume_scope(scope.name or "all")
+
+    @rule()
+    def pauses_that_are_over_are_dropped(self) -> None:
+        assert len(self.engine.pauses.end_expired()) == self.model.end_expired()
+
+    @rule(pool=pools, teller=st.sampled_from(TELLERS))
+    def take_deaths(self, pool: str, teller: str) -> None:
+        taken = self.engine.deaths.take(self.route(pool), teller, begun_ms=0)
+        expected = self.model.take_deaths(pool, teller, 0)
+        assert (None if taken is None else (taken.ids, taken.told)) == expected
+        if taken is not None and taken.ids:
+            self.deaths.append((pool, teller, taken))
+
+    @precondition(lambda self: self.deaths)
+    @rule(pick=picks)
+    def tell_of_deaths(self, pick: int) -> None:
+        """Mostly in time; now and then after another has taken them over, or once more."""
+        pool, teller, taken = self._nth(self.deaths, -1 - pick % 3)
+        answer = self.engine.deaths.settle(self.route(pool), teller, taken)
+        assert answer == self.model.settle_deaths(pool, teller, taken.told)
 
     @rule(pool=pools)
     def prune(self, pool: str) -> None:

@@ -16,6 +16,12 @@ LOST_LIMIT = 10
 CAP_MARGIN_MS = 500
 """Where a pool has a cap, a lost lease counts so much longer: its worker has stopped by then."""
 
+TELLING_MS = 60_000
+"""How long a host may take to tell of deaths before another does it again."""
+
+DEATHS_AT_ONCE = 10
+OLDEST_NEWS_MS = 86_400_000
+
 WAITING_LINES = ("scheduled", "retry_wait")
 TERMINAL = frozenset({"succeeded", "dead", "cancelled"})
 
@@ -48,6 +54,7 @@ class ModelJob:
     ended_at: int = 0
     unique: tuple[str, str | float] | None = None  # key, until
     forget_at: int | None = None
+    logged: dict[int, list[str]] = field(default_factory=dict)  # attempt → its lines
 
     @property
     def order(self) -> tuple[int, int]:
@@ -68,13 +75,18 @@ class ModelPool:
     hold_until: int = 0
     max_running: int | None = None
     max_pending: int | None = None
+    told: int | None = None  # of all deaths before it
+    told_by: str = ""  # who tells of the next ones
+    told_until: int = 0
 
 
 class Model:
     """All jobs of all pools. ``clock_ms`` is what the engine's clock says; a pool's time never goes back."""
 
-    def __init__(self, clock_ms: int, *, lease_ms: int, retention_ms: int) -> None:
+    def __init__(self, clock_ms: int, *, lease_ms: int, retention_ms: int, attempts_kept: int) -> None:
         self.clock_ms = clock_ms
+        self.attempts_kept = attempts_kept
+        self.paused: dict[str, int | None] = {}  # "all" or a type → until when
         self.lease_ms = lease_ms
         self.retention_ms = retention_ms
         self.jobs: dict[str, ModelJob] = {}
@@ -167,19 +179,31 @@ class Model:
             granted = (self.jobs.get(job_id) for job_id in last[1])
             return [job for job in granted if job and job.state == "leased" and job.token == token]
         self.promote(pool)
-        if kept.paused and (kept.paused_until is None or now < kept.paused_until):
+        if (kept.paused and _is_before(now, kept.paused_until)) or self._is_paused("all", now):
             return []
         if kept.max_running is not None:
             limit = max(0, min(limit, kept.max_running - len(self._in(pool, "leased"))))
-        line = sorted((job for job in self._in(pool, "ready") if not job.parked), key=lambda job: job.order)
-        for job in line[:limit]:
+        taken = self._first_in_line(pool, limit, now)
+        for job in taken:
             job.state, job.token, job.deadline = "leased", token, now + self.lease_ms
             job.attempt += 1
             job.fence += 1
             job.started = False
-        if line[:limit]:
-            kept.grants[worker] = (token, [job.id for job in line[:limit]])
-        return line[:limit]
+        if taken:
+            kept.grants[worker] = (token, [job.id for job in taken])
+        return taken
+
+    def _first_in_line(self, pool: str, limit: int, now: int) -> list[ModelJob]:
+        """Jobs of a paused type that stand in front of them are set aside."""
+        taken: list[ModelJob] = []
+        for job in sorted((job for job in self._in(pool, "ready") if not job.parked), key=lambda job: job.order):
+            if len(taken) == limit:
+                break
+            if self._is_paused(job.type, now):
+                job.parked = True
+            else:
+                taken.append(job)
+        return taken
 
     def start(self, job_id: str, token: str) -> None:
         if job := self._held(job_id, token):
@@ -247,6 +271,16 @@ class Model:
         now = self.now(pool)
         job = self._held(job_id, token)
         return "lost" if job is None else self._charge_crash(job, now)
+
+    def log(self, job_id: str, token: str, lines: list[str]) -> str:
+        """Keeps what a running attempt has logged."""
+        job = self._held(job_id, token)
+        if job is None:
+            return "lost"
+        if job.attempt not in job.logged and len(job.logged) >= self.attempts_kept:
+            del job.logged[next(iter(job.logged))]
+        job.logged.setdefault(job.attempt, []).extend(lines)
+        return "ok"
 
     def park(self, pool: str, job_id: str, token: str) -> str:
         now = self.now(pool)
@@ -344,6 +378,55 @@ class Model:
     def resume(self, pool: str) -> None:
         self.pool(pool).paused = False
 
+    def pause_scope(self, name: str, until: int | None) -> None:
+        """Everything ("all") or a type."""
+        self.paused[name] = until
+
+    def resume_scope(self, name: str) -> None:
+        if self.paused.pop(name, "none") == "none" and name == "all":
+            return
+        if name != "all":
+            for pool in self.pools:
+                self.unpark(pool, name)
+
+    def end_expired(self) -> int:
+        """Forgets pauses that are over, each for good; how many."""
+        over = [name for name, until in self.paused.items() if until is not None and until <= self.clock_ms]
+        for name in over:
+            self.resume_scope(name)
+        pools = [
+            kept for kept in self.pools.values() if kept.paused and not _is_before(self.clock_ms, kept.paused_until)
+        ]
+        for kept in pools:
+            kept.paused = False
+        return len(over) + len(pools)
+
+    def _is_paused(self, name: str, now: int) -> bool:
+        return name in self.paused and _is_before(now, self.paused[name])
+
+    # --- deaths ---------------------------------------------------------------------------------------------------
+
+    def take_deaths(self, pool: str, token: str, begun: int) -> tuple[list[str], str] | None:
+        """Jobs that died and nobody was told of, and the mark for when they are told; None: there is nothing to do."""
+        kept, now = self.pool(pool), self.now(pool)
+        kept.told = begun if kept.told is None else kept.told
+        if kept.told_by not in ("", token) and kept.told_until > now:
+            return None
+        dead = sorted((job.ended_at, job.id) for job in self._in(pool, "dead"))
+        since = max(kept.told, now - OLDEST_NEWS_MS)
+        due = [ended_at for ended_at, _ in dead if since <= ended_at < now][:DEATHS_AT_ONCE]
+        if not due:
+            return ([], "") if any(ended_at >= now for ended_at, _ in dead) else None
+        kept.told_by, kept.told_until = token, now + TELLING_MS
+        return [job_id for ended_at, job_id in dead if since <= ended_at <= due[-1]], str(due[-1] + 1)
+
+    def settle_deaths(self, pool: str, token: str, told: str) -> bool:
+        kept = self.pool(pool)
+        if kept.told_by != token:
+            return False
+        kept.told, kept.told_by = int(told), ""
+        return True
+
     def prune(self, pool: str) -> int:
         """Forgets what ended long enough ago; dead jobs stay."""
         now = self.now(pool)
@@ -393,3 +476,7 @@ class Model:
     def _end(self, job: ModelJob, state: str, now: int) -> None:
         job.state, job.ended_at = state, now
         self.counters[f"{state}:{job.type}"] += 1
+
+
+def _is_before(now: int, until: int | None) -> bool:
+    return until is None or now < until
