@@ -125,7 +125,7 @@ class Engine:
         self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.limits)
         self.partitions = Partitions(store, self.topology)
         self.scalings = Scalings(store, clock)
-        self.backlog = Backlog(store, clock, self.pools)
+        self.backlog = Backlog(store, clock, self.topology)
         self.upkeep = Upkeep(store, self.topology, self.jobs, self.leases, self.workers, self.series)
 
     def close(self) -> None:

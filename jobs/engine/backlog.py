@@ -5,6 +5,7 @@ Worker hosts note it, whichever comes first in a minute. Where none ran there is
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -12,9 +13,9 @@ import msgspec
 
 from jobs.core.clock import Clock
 from jobs.core.job import moment
-from jobs.engine.pools import Pools
 from jobs.store.connection import Store
-from jobs.store.keys import BacklogKeys
+from jobs.store.keys import BacklogKeys, partition_keys
+from jobs.store.topology import Topology
 
 MINUTE, HALF_HOUR = 60, 1800  # seconds
 FINE_MINUTES = 1440
@@ -36,25 +37,39 @@ class Noted(NamedTuple):
 
 
 class Backlog:
-    def __init__(self, store: Store, clock: Clock, pools: Pools) -> None:
+    def __init__(self, store: Store, clock: Clock, topology: Topology) -> None:
         self._store = store
         self._clock = clock
-        self._pools = pools
+        self._topology = topology
         self._keys = BacklogKeys(store.namespace)
 
     def note(self) -> bool:
         """Notes how it is now; False where this minute is noted already."""
-        counts = {pool.name: pool.ready for pool in self._pools.all() if pool.ready}
+        if self._is_noted():
+            return False
+        counts: Counter[str] = Counter()
+        for route in self._topology.partitions():
+            counts[route.pool] += self._store.run("line_count", partition_keys(self._store.namespace, route))
         now = self._clock.now_ms()
-        reply = self._store.run("backlog_note", self._keys, given_now="" if now is None else now, counts=_pack(counts))
+        reply = self._store.run("backlog_note", self._keys, given_now="" if now is None else now, counts=_pack(+counts))
         return bool(reply)
+
+    def _is_noted(self) -> bool:
+        """One question, which is mostly all there is to do: idle hosts come often."""
+        newest: Any = self._store.read(lambda client: client.xrevrange(self._keys.minutes, count=1))
+        return bool(newest) and self._now_ms() // (MINUTE * 1000) <= int(newest[0][0].partition(b"-")[0]) // (
+            MINUTE * 1000
+        )
+
+    def _now_ms(self) -> int:
+        now = self._clock.now_ms()
+        return self._store.time_ms() if now is None else now
 
     def notes(self, minutes: float = 60) -> list[Noted]:
         """What was noted in the last ``minutes``, oldest first."""
         fine = minutes <= FINE_MINUTES
         stream, seconds = (self._keys.minutes, MINUTE) if fine else (self._keys.halves, HALF_HOUR)
-        now = self._clock.now_ms()
-        since = (self._store.time_ms() if now is None else now) - int(minutes * 60_000)
+        since = self._now_ms() - int(minutes * 60_000)
 
         def read(client: Any) -> Any:
             return client.xrange(stream, min=str(max(0, since)), count=MOST_NOTES)

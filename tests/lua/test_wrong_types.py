@@ -152,6 +152,7 @@ def test_no_script_is_forgotten() -> None:
         "limit_tidy",
         "limit_turn",
         "limit_wait",
+        "line_count",
         "line_page",
         "log_read",
         "node_enqueue",
