@@ -34,8 +34,10 @@ from jobs.api import (
     Reason,
     Scaling,
     Worker,
+    run_history,
 )
 from jobs.api.audit import AuditFilter, AuditRecord
+from jobs.api.run_history import DefinitionView
 from jobs.api.schedule_history import Entry, history
 from jobs.api.schedules import Forecast, ScheduleStatus
 from jobs.api.workflows import RetryPlan, RunPage, Waiting
@@ -74,6 +76,9 @@ DIAGNOSIS_SECONDS = 5.0
 
 PACE_EVERY_SECONDS = 10.0
 """So often it is read what each pool did lately: as often as the engine closes a step of its series."""
+
+WORKFLOWS_EVERY_SECONDS = 5.0
+"""So often the history of runs is summed up."""
 
 NODES_AT_ONCE = 1_000
 """So many nodes of a run are read in one round trip."""
@@ -204,6 +209,7 @@ class Kept(Generic[T]):
 
 
 last_known = LastKnown()
+_workflows: Kept[list[DefinitionView]] = Kept(WORKFLOWS_EVERY_SECONDS)
 _late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
 _forecast: Kept[Forecast] = Kept(FORECAST_EVERY_SECONDS)
 _points: dict[tuple[str, int], Kept[list[Point]]] = {}
@@ -215,7 +221,7 @@ _shares: Kept[dict[str, dict[str, Figures]]] = Kept(PACE_EVERY_SECONDS)
 def forget() -> None:
     """All that was read: the next page reads it anew."""
     last_known.forget()
-    for kept in (_late, _forecast, _diagnosis, _shares):
+    for kept in (_late, _workflows, _forecast, _diagnosis, _shares):
         kept.forget()
     _pace.clear()
     _points.clear()
@@ -444,6 +450,11 @@ def runs(name: str, state: str, cursor: str, limit: int) -> RunPage:
     """Runs, newest first; ``name`` and ``state`` may be empty. OptionInvalid for a cursor that is not one of ours."""
     with _asking():
         return api.workflows.list(name=name or None, state=state or None, cursor=cursor or None, limit=limit)
+
+
+def workflows() -> Sequence[DefinitionView]:
+    """Each workflow that is stored or has run lately, with how it has been doing; kept for some seconds."""
+    return _workflows.read(lambda: list(run_history.definitions()))
 
 
 def run_waiting(run_id: str) -> Sequence[Waiting]:

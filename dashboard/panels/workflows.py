@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db import DatabaseError
 from django.http import HttpRequest
 from django.urls import reverse
 
 from dashboard import reads
 from dashboard.panels.base import Panel
+from dashboard.permissions import ENQUEUE, may
 from dashboard.reads import Overall
-from dashboard.workflows.lists import RunRow
+from dashboard.workflows.lists import RunRow, WorkflowRow
+from jobs.api.run_history import DefinitionView
 
 PER_PAGE = 50
 STATES = (
@@ -37,17 +41,30 @@ class Workflows(Panel):
         page = reads.runs(name, state, cursor, PER_PAGE)
         troubled = [run.id for run in page.items if run.counts.get("dead") or run.counts.get("cancelled")]
         failures = reads.first_failures(troubled) if troubled else {}
+        known = [WorkflowRow(view) for view in _known()]
+        usual = {row.name: row.usual for row in known}
         return {
             "here": _url(name, state, cursor),
             "name": name,
             "state": state,
             "states": STATES,
             "cursor": cursor,
-            "rows": [RunRow(run, overall.now, failure=failures.get(run.id)) for run in page.items],
+            "rows": [RunRow(run, overall.now, usual.get(run.name), failures.get(run.id)) for run in page.items],
+            "workflows": [row for row in known if name in ("", row.name)],
+            "names": [row.name for row in known],
+            "may_start": may(request.user, ENQUEUE),
             "any_running": any(not run.is_over for run in page.items),
             "older_url": _url(name, state, page.next_cursor) if page.next_cursor else "",
             "newest_url": _url(name, state) if cursor else "",
         }
+
+
+def _known() -> Sequence[DefinitionView]:
+    """None where the database cannot be read: the runs are in the store, and need it not."""
+    try:
+        return reads.workflows()
+    except DatabaseError:
+        return ()
 
 
 def _url(name: str = "", state: str = "", cursor: str = "") -> str:

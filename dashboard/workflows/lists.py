@@ -68,9 +68,6 @@ class RunRow:
         return f"usually {duration(self.usual)}" if self.usual else ""
 
 
-OUTCOMES = {"succeeded": "succeeded", "failed": "failed", "cancelled": "cancelled"}
-"""State of a run → what it is in a strip; all others go on."""
-
 TREND_WIDTH, TREND_HEIGHT = 96, 24
 
 
@@ -95,26 +92,38 @@ class WorkflowRow:
     @property
     def success(self) -> str:
         """``97 %``; a dash where none has ended: a rate over nothing is none."""
-        return "–" if self.view.success_rate is None else f"{100 * self.view.success_rate:.3g} %"
+        return "–" if self.view.totals.success_rate is None else f"{100 * self.view.totals.success_rate:.3g} %"
 
     @property
     def success_of(self) -> str:
-        return f"of {count(self.view.ended)}" if self.view.ended else ""
+        judged = self.view.totals.succeeded + self.view.totals.failed
+        return f"of {count(judged)}" if judged else ""
+
+    @property
+    def usual(self) -> float | None:
+        """Seconds that a run takes which succeeds."""
+        seconds: float | None = self.view.totals.median_seconds
+        return seconds
+
+    @property
+    def drift(self) -> str:
+        """``1.4 times slower than before``; nothing where the difference is no news."""
+        slower = self.view.slower
+        if slower is None or 0.8 <= slower <= 1.25:
+            return ""
+        return f"{slower:.2g} times slower lately" if slower > 1 else f"{1 / slower:.2g} times faster lately"
 
     @property
     def strip(self) -> Strip:
-        usual = self.view.median_seconds
+        usual = self.usual
         return strip(
-            (
-                (OUTCOMES.get(run.state, "pending"), run.seconds / usual if run.seconds and usual else None)
-                for run in reversed(self.view.last)
-            ),
+            ((run.state, run.seconds / usual if run.seconds and usual else None) for run in reversed(self.view.last)),
             "run",
         )
 
     @property
     def last(self) -> Any:
-        """Its newest run, None where it has not run."""
+        """Its newest run that has ended, None where none has."""
         return self.view.last[0] if self.view.last else None
 
     @property
@@ -124,7 +133,7 @@ class WorkflowRow:
     @property
     def trend(self) -> Trend | None:
         """None where there are not at least two days to compare."""
-        days = [day.median_seconds for day in self.view.trend if day.median_seconds is not None]
+        days = [day.totals.median_seconds for day in self.view.trend if day.totals.median_seconds is not None]
         if len(days) < 2:
             return None
         longest, step = max(days) or 1.0, (TREND_WIDTH - 4) / (len(days) - 1)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from dashboard import reads
 from dashboard.workflows import shapes
+from jobs.models import RunRecord
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.test_cost import round_trips
 from tests.support.runs import Runs
@@ -68,6 +72,29 @@ class TestList:
 
         assert run[:12] in words
         assert re.search("failed test .* 2/2 .* extract: ValueError: extract failed", words)
+
+    def test_each_workflow_is_a_row_with_its_success_rate_usual_time_last_runs_and_trend(self, viewer: Client) -> None:
+        reads.forget()
+        now = timezone.now()
+        for number in range(8):
+            ended = now - timedelta(days=number, hours=1)
+            state, seconds = ("failed", 1.0) if number == 1 else ("succeeded", 30.0 if number < 4 else 10.0)
+            RunRecord.objects.create(
+                run=f"run-{number}",
+                workflow="nightly",
+                state=state,
+                created_at=ended - timedelta(seconds=seconds),
+                finished_at=ended,
+                seconds=seconds,
+                nodes=5,
+            )
+
+        response = viewer.get("/dashboard/workflows/")
+
+        assert re.search(r"nightly started from code.* 87.5 % of 8 .* 3 times slower lately", text(response))
+        labels = [str(found.get("aria-label")) for tag, found in tags(response) if tag == "svg"]
+        assert "Last 8 runs: 7 succeeded, 1 failed." in labels
+        assert "Usual time by day: 10 s at first, 30 s at last, 30 s at most" in labels
 
     def test_it_is_narrowed_by_name_and_state(self, viewer: Client, runs: Runs) -> None:
         failed, running = runs.start({"key": "a"}), runs.start({"key": "b", "pool": "other"})
