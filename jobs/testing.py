@@ -29,6 +29,9 @@ from jobs.engine import Completion, Failure, JobFilter, NewLines, TypeOverrides,
 from jobs.exceptions import PayloadInvalid
 from jobs.middleware import AsgirefBridge, chain
 from jobs.registry import JobType, registry
+from jobs.runtime import node_jobs
+from jobs.runtime.growing import grow
+from jobs.runtime.relaying import Relay
 from jobs.store.connection import Store
 from jobs.store.log_lines import encode_line
 from jobs.worker.executor import await_handler, call_handler
@@ -181,6 +184,7 @@ def inline(*, raise_errors: bool = True) -> Iterator[CapturedJobs]:
 
 def drain(*, pools: Sequence[str] | None = None, skip_waits: bool = False, limit: int = 10_000) -> list[Job]:
     """Runs the jobs of the store in this thread, one by one, until none is ready; answers them as they are then.
+    Runs of workflows go on with them.
 
     They run in the test's own transaction and see its rows. With ``skip_waits`` scheduled jobs and retries run at once
     as well. ``limit``: after so many attempts it is an AssertionError, since something enqueues itself for ever.
@@ -198,6 +202,8 @@ def drain(*, pools: Sequence[str] | None = None, skip_waits: bool = False, limit
         for lease in leases:
             seen[lease.id] = None
             _settle(lease)
+            if "workflow_run" in lease.extras:
+                Relay(engine).tell(lease.route, [lease.id])
             limit -= 1
             if limit < 0:
                 raise AssertionError(
@@ -311,6 +317,13 @@ class _Drain(_Here):
 
     def __init__(self, lease: LeasedJob) -> None:
         self._lease = lease
+
+    def read_parents(self) -> dict[str, Ended]:
+        return node_jobs.parents_of(get_engine(), self._lease)
+
+    def add_nodes(self, nodes: list[dict[str, Any]]) -> list[str]:
+        extras = self._lease.extras
+        return grow(Relay(get_engine()), extras["workflow_run"], extras["node"], nodes)
 
     def progress(self, current: float, total: float | None, message: str) -> None:
         get_engine().leases.progress(self._lease, current, total, message)

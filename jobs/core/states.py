@@ -16,7 +16,7 @@ class JobState(StrEnum):
     READY = "ready"  # may be leased; moved out by a lease, cancel
     LEASED = "leased"  # owned by a worker; moved out by complete, fail, release, lease expiry, cancel
     RETRY_WAIT = "retry_wait"  # failed, waits for its backoff; moved out by promotion, cancel, run-now
-    SUCCEEDED = "succeeded"  # done; removed by retention
+    SUCCEEDED = "succeeded"  # done; removed by retention, revived by the retry of a workflow
     DEAD = "dead"  # in the DLQ; moved out by resubmit, discard
     CANCELLED = "cancelled"  # stopped on request; removed by retention, revived by resubmit
     SKIPPED = "skipped"  # a workflow node whose condition can no longer hold; removed by retention
@@ -40,9 +40,10 @@ TRANSITIONS: dict[JobState, frozenset[JobState]] = {
         }
     ),
     JobState.RETRY_WAIT: frozenset({JobState.READY, JobState.CANCELLED}),
-    JobState.SUCCEEDED: frozenset(),
+    JobState.SUCCEEDED: frozenset({JobState.READY}),
     JobState.DEAD: frozenset({JobState.READY}),
     JobState.CANCELLED: frozenset({JobState.READY}),
     JobState.SKIPPED: frozenset(),
 }
-"""State → states that one verb may lead to. ``ready → dead`` is a corrupt job found at the lease."""
+"""State → states that one verb may lead to. ``ready → dead`` is a corrupt job found at the lease;
+``succeeded → ready`` is for nodes of a workflow that is retried from one of them, and for no other job."""

@@ -11,10 +11,10 @@ local facts = redis.call('HMGET', run, 'state', 'cancelled')
 local state = facts[1]
 if not state then
   return redis.error_reply('RUN_NOT_FOUND ' .. 'there is no such run')
-elseif facts[2] then
-  return 'before'
 elseif state ~= 'running' then
   return redis.error_reply('WRONG_STATE ' .. state)
+elseif facts[2] then
+  return 'before'
 end
 redis.call('HSET', run, 'cancelled', reason)
 redis.call('HDEL', run, 'paused', 'stopped')

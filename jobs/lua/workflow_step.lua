@@ -232,6 +232,9 @@ end
 
 -- How a group, or the run, stands; failures that are covered by nobody are looked for in pages.
 local function judge(scope, most)
+  if scope ~= '' and redis.call('HEXISTS', run, 'fold:' .. redis.call('HGET', ranks, scope)) == 0 then
+    return 1 -- it will open anew: what it opened into before says nothing
+  end
   if tonumber(redis.call('HGET', run, 'left:' .. scope) or 0) > 0 then
     close(scope, LIVE)
     return 1

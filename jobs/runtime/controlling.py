@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from jobs.core.job import iso, moment
+from jobs.core.job import Route, iso, moment
 from jobs.core.states import TERMINAL, JobState
 from jobs.core.workflow import NodeView, Run, RunFacts, Stood
 from jobs.engine import Engine
 from jobs.engine.run_control import Deadline
 from jobs.exceptions import JobNotFound, RunNotFound, WorkflowInvalid, WrongState
 from jobs.runtime.relaying import Relay
+from jobs.store.codec import route_in
 
 OUT_OF_TIME = "Its time limit has passed."
 WAITED_LONG_ENOUGH = "WaitTimedOut"
@@ -68,14 +70,15 @@ def cancel(relay: Relay, run_id: str, reason: dict[str, Any]) -> bool:
     relay.engine.workflows.touch(run_id)
     is_new = relay.engine.run_control.cancel(run_id, reason)
     relay.pursue(run_id)
-    stop_jobs(relay.engine, run_id)
-    relay.pursue(run_id)
+    stop_jobs(relay, run_id)
     return is_new
 
 
-def stop_jobs(engine: Engine, run_id: str) -> None:
+def stop_jobs(relay: Relay, run_id: str) -> None:
     """Asks the jobs of a cancelled run to stop, but for those of nodes that are marked ``always``."""
+    engine = relay.engine
     stored: dict[str, bool] = {}
+    asked: defaultdict[Route, list[str]] = defaultdict(list)
     has_claims = engine.workflows.step(run_id, take=0).claimed > 0
     for view in engine.workflows.all_nodes(run_id):
         is_always = view.node.always or stored.get(view.scope, False)
@@ -83,6 +86,10 @@ def stop_jobs(engine: Engine, run_id: str) -> None:
             stored[view.key] = is_always
         if view.job is not None and not view.is_over and not is_always:
             _cancel_job(engine, view.job)
+            if route := route_in(view.job):
+                asked[route].append(view.job)
+    for route, job_ids in asked.items():  # those that had not begun have ended, and that is news
+        relay.tell(route, job_ids)
     if not has_claims:
         engine.run_control.stopped(run_id)
 
@@ -95,7 +102,7 @@ def finish(relay: Relay, facts: RunFacts) -> None:
         except WrongState:
             relay.engine.run_control.redo(facts.id, facts.redo, [])
     elif facts.cancelled is not None and not facts.is_over and not facts.stopped:
-        stop_jobs(relay.engine, facts.id)
+        stop_jobs(relay, facts.id)
 
 
 def meet(relay: Relay, deadline: Deadline) -> None:

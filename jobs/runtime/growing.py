@@ -54,11 +54,13 @@ def begin_wait(relay: Relay, run_id: str, one: Handed) -> None:
     relay.engine.run_control.wait(run_id, one.rank, one.node.signal or "")
 
 
-def grow(engine: Engine, run_id: str, by: str, raw_nodes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Adds nodes to a run beside the node ``by``, whose job asks for it; their keys. What is there already stays.
+def grow(relay: Relay, run_id: str, by: str, raw_nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Adds nodes to a run beside the node ``by``, whose job asks for it, and has them begin; their keys. What is there
+    already stays.
 
     Keys and edges are those of the group that it is in. WorkflowInvalid; WrongState where that node is over.
     """
+    engine = relay.engine
     adder = engine.workflows.node(run_id, by)
     if adder is None or adder.is_over:
         raise WrongState(
@@ -70,7 +72,9 @@ def grow(engine: Engine, run_id: str, by: str, raw_nodes: Sequence[Mapping[str, 
     inside = [_in_scope(node, adder.scope) for node in nodes]
     _refuse_unknown_parents(engine, run_id, inside)
     depth = sum(1 for _ in _groups_around(engine, run_id, adder.scope))
+    engine.workflows.touch(run_id)
     engine.workflows.add(run_id, in_order(inside), scope=adder.scope, depth=depth, is_growth=True)
+    relay.pursue(run_id)
     return [node.key for node in inside]
 
 

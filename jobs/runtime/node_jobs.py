@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from jobs.core.job import JobSpec
+from jobs.core.job import JobSpec, LeasedJob
 from jobs.core.payload import encode_any
 from jobs.core.workflow import Ended, Node, TemplateError, render, spec_options
 from jobs.engine import Engine
@@ -52,3 +52,10 @@ def payload_of(engine: Engine, node: Node, run_payload: Any, parents: Mapping[st
             fix="Pass a reference to where the data is, or raise SCHEDULER['PAYLOAD_LIMIT'].",
         )
     return payload
+
+
+def parents_of(engine: Engine, lease: LeasedJob) -> dict[str, Ended]:
+    """How the parents of the node that this job is have ended, by key. Asks the store."""
+    run_id, key = lease.extras["workflow_run"], lease.extras["node"]
+    view = engine.workflows.node(run_id, key)
+    return {} if view is None else engine.workflows.parents(run_id, (parent for parent, _ in view.node.edges()))

@@ -17,6 +17,7 @@ from jobs.core.job import LeasedJob, Route
 from jobs.core.workflow import Ended
 from jobs.engine import Engine
 from jobs.exceptions import SchedulerError
+from jobs.runtime import node_jobs
 from jobs.runtime.growing import grow
 from jobs.runtime.relaying import Relay
 
@@ -60,18 +61,11 @@ class Messenger:
 
     def read_parents(self, lease: LeasedJob) -> dict[str, Ended]:
         """How the parents of this node have ended, by key. StoreUnavailable."""
-        run_id, key = lease.extras["workflow_run"], lease.extras["node"]
-        node = self._engine.workflows.node(run_id, key)
-        if node is None:
-            return {}
-        return self._engine.workflows.parents(run_id, (parent for parent, _ in node.node.edges()))
+        return node_jobs.parents_of(self._engine, lease)
 
     def add_nodes(self, lease: LeasedJob, nodes: list[dict[str, Any]]) -> list[str]:
         """Adds nodes beside this one to its run, and has them begin; their keys. WorkflowInvalid, StoreUnavailable."""
-        run_id = lease.extras["workflow_run"]
-        keys = grow(self._engine, run_id, lease.extras["node"], nodes)
-        self._relay.pursue(run_id)
-        return keys
+        return grow(self._relay, lease.extras["workflow_run"], lease.extras["node"], nodes)
 
     def finish(self, timeout: float) -> None:
         """Tell what is left, as far as ``timeout`` seconds allow."""

@@ -57,7 +57,6 @@ class TestCancel:
         run = runs.start({"key": "a"}, {"key": "b", "depends_on": ["a"]})
 
         cancel(runs, run)
-        tell_all(runs)
 
         assert runs.lease() == []
         assert runs.facts(run).state == "cancelled"
@@ -109,11 +108,6 @@ class TestCancel:
 
         assert runs.engine.jobs.get(a.id).cancel_requested
         assert runs.states(run)["b"] == "cancelled"
-
-
-def tell_all(runs: Runs) -> None:
-    """What a host's relay does."""
-    RelayService(runs.engine).tick()
 
 
 class TestPause:

@@ -176,12 +176,11 @@ class TestAddedByAHandler:
         (a,) = runs.lease()
 
         keys = grow(
-            runs.engine,
+            runs.relay,
             run,
             "a",
             [{"key": "more", "type": "growth.node", "depends_on": ["a"]}, {"key": "now", "type": "growth.node"}],
         )
-        runs.relay.pursue(run)
 
         assert keys == ["more", "now"]
         assert [job.extras["node"] for job in runs.lease()] == ["now"]
@@ -192,7 +191,7 @@ class TestAddedByAHandler:
         run = runs.start({"key": "a"})
         runs.lease()
         for _ in range(2):
-            grow(runs.engine, run, "a", [{"key": "more", "type": "growth.node", "depends_on": ["a"]}])
+            grow(runs.relay, run, "a", [{"key": "more", "type": "growth.node", "depends_on": ["a"]}])
 
         assert runs.facts(run).total == 2
 
@@ -203,7 +202,7 @@ class TestAddedByAHandler:
         )
         (a,) = runs.lease()
 
-        assert grow(runs.engine, run, "sub:a", [{"key": "c", "type": "growth.node", "depends_on": ["b"]}]) == ["sub:c"]
+        assert grow(runs.relay, run, "sub:a", [{"key": "c", "type": "growth.node", "depends_on": ["b"]}]) == ["sub:c"]
         runs.end(a)
         runs.run_all()
 
@@ -222,7 +221,7 @@ class TestAddedByAHandler:
         runs.lease()
 
         with pytest.raises(WorkflowInvalid, match=message):
-            grow(runs.engine, run, "a", [node])
+            grow(runs.relay, run, "a", [node])
 
     def test_a_node_that_is_over_adds_nothing(self, runs: Runs) -> None:
         run = runs.start({"key": "a"}, {"key": "b", "depends_on": ["a"]})
@@ -230,4 +229,4 @@ class TestAddedByAHandler:
         runs.end(a)
 
         with pytest.raises(WrongState, match=r"Node 'a' of run .* is over"):
-            grow(runs.engine, run, "a", [{"key": "x", "type": "growth.node"}])
+            grow(runs.relay, run, "a", [{"key": "x", "type": "growth.node"}])

@@ -73,6 +73,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
             "fire_time": iso(moment_or_none(self.fire_time_ms)),
             "started_by": self.started_by,
             "paused": self.paused,
+            "cancelled": self.cancelled,
+            "deadline": iso(moment_or_none(self.deadline_ms)),
             "counts": {word: count for word, count in self.counts.items() if count},
         }
 
@@ -97,7 +99,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def type(self) -> str:
-        return self.node.type
+        """What it runs or waits for, in a word: the job type where it is a job."""
+        return self.node.label
 
     @property
     def kind(self) -> Kind:
@@ -119,6 +122,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
             "state": self.state,
             "job": self.job,
             "type": self.type,
+            "kind": str(self.node.kind),
+            "group": self.scope or None,
             "released_at": iso(moment_or_none(self.released_at_ms)),
             "started_at": iso(moment_or_none(self.started_at_ms)),
             "finished_at": iso(moment_or_none(self.ended_at_ms)),
