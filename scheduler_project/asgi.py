@@ -16,5 +16,6 @@ warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume sy
 http = get_asgi_application()  # sets Django up, so it comes before anything that needs models
 
 from dashboard.routing import application as websocket  # noqa: E402
+from dashboard.subpath import BelowPath  # noqa: E402
 
-application = ProtocolTypeRouter({"http": http, "websocket": websocket})
+application = BelowPath(ProtocolTypeRouter({"http": http, "websocket": websocket}))

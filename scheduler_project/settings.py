@@ -117,7 +117,8 @@ CHANNEL_LAYERS = {
 
 # Pages ---------------------------------------------------------------------------------------------------------------
 
-# Names and a relative address, so that the site also works below a path of a proxy (uvicorn --root-path).
+# Names instead of addresses: the site also works below a path of a proxy.
+FORCE_SCRIPT_NAME = "/" + path if (path := environment.text("DJANGO_SCRIPT_NAME", "").strip("/")) else None
 LOGIN_URL = "dashboard:login"
 LOGIN_REDIRECT_URL = "dashboard:overview"
 LOGOUT_REDIRECT_URL = LOGIN_URL
@@ -128,7 +129,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 
-STATIC_URL = "static/"
+STATIC_URL = f"{FORCE_SCRIPT_NAME or ''}/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = DEBUG
