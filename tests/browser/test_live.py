@@ -241,18 +241,6 @@ class TestLine:
 
         expect(page.locator("#live")).to_contain_text("No longer allowed")
 
-    def test_when_nothing_happens_nothing_is_asked(self, visit: Visit, shop: Shop) -> None:
-        shop.scheduled()
-        page = visit("viewer")
-        settle(page)
-        page.wait_for_timeout(3_500)
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-
-        page.wait_for_timeout(3_000)
-
-        assert asked == []
-
 
 @pytest.fixture
 def store_of_its_own(settings, private_valkey: ValkeyServer) -> ValkeyServer:

@@ -1,0 +1,155 @@
+"""How heavy pages are, how calm they stay, how large what is touched is, and what they say when nothing answers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Response, expect
+
+from dashboard import feed, reads
+from tests.browser.conftest import Complaints, Visit, settle
+from tests.browser.test_everywhere import OTHERS, PAGES, found_by_axe
+from tests.browser.test_live import store_of_its_own as store_of_its_own
+from tests.dashboard.seeding import Shop
+from tests.support.valkey import ValkeyServer
+
+FIRST_VISIT, NEXT_VISIT, SCRIPTS = 120_000, 25_000, 60_000  # bytes, packed
+REQUESTS, NODES = 12, 1_500
+TARGET = 44  # px
+
+FOLDED = "details:not([open]) *, datalist *"
+LAID_OUT = f"document.querySelectorAll('*').length - document.querySelectorAll('{FOLDED}').length"
+"""Nodes but those that are folded away: a page of charts has a table for each."""
+
+TOUCHED = "main a, main button, main summary, main input:not([type=hidden]), main select, .tabs a"
+OF_TEXT = "p, dd, .page-foot"  # links within a sentence are as high as it
+BOXES = "[type=checkbox], [type=radio]"  # their labels are touched
+SMALL = f"""least => [...document.querySelectorAll('{TOUCHED}')]
+  .filter(each => each.checkVisibility() && !each.matches('{BOXES}') && !each.closest('{OF_TEXT}'))
+  .map(each => [each.outerHTML.slice(0, 120), each.getBoundingClientRect().height])
+  .filter(([, height]) => height > 0 && height < least)"""
+
+
+@pytest.fixture
+def busy(shop: Shop) -> Shop:
+    """A list of 50 rows with something in every column, workers, schedules of no kind."""
+    shop.worker()
+    for number in range(30):
+        shop.dead(
+            pool=f"pool-{number % 6}", tags=("eu", "night"), payload={"customer": f"cus_{number}", "amount": number}
+        )
+    shop.many(30, pool="reports")
+    shop.leased()
+    return shop
+
+
+def site_of(page: Page) -> str:
+    return page.url.partition("/dashboard")[0].removesuffix("/livez")
+
+
+class TestWeight:
+    def test_the_overview_comes_in_few_and_small_pieces(self, visit: Visit, busy: Shop) -> None:
+        page = visit("viewer", "/livez")
+        came: list[Response] = []
+        page.on("response", lambda response: came.append(response))  # a bound method of a list takes no marks
+
+        page.goto(f"{site_of(page)}/dashboard/")
+        settle(page)
+
+        packed = {response.url: len(gzip.compress(response.body())) for response in came}
+        assert len(came) <= REQUESTS
+        assert sum(packed.values()) <= FIRST_VISIT
+        assert packed[page.url] <= NEXT_VISIT  # all else is kept by the browser
+        assert sum(size for url, size in packed.items() if url.endswith(".js")) <= SCRIPTS
+
+
+class TestCalm:
+    def test_when_nothing_happens_nothing_is_asked_and_hardly_anything_told(self, visit: Visit, shop: Shop) -> None:
+        shop.scheduled()
+        told: list[int] = []
+        page = visit("viewer", "/livez")
+        page.on("websocket", lambda line: line.on("framereceived", lambda frame: told.append(len(frame))))
+        page.goto(f"{site_of(page)}/dashboard/")
+        settle(page)
+        page.wait_for_timeout(3_500)  # the page's first look at what has changed since it was made
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        told.clear()
+
+        page.wait_for_timeout(3_000)
+
+        assert asked == []
+        assert sum(told) <= 300  # under 1 kB in 10 s
+
+    def test_in_a_burst_a_page_gets_a_few_frames_a_second_and_does_not_grow(self, visit: Visit, shop: Shop) -> None:
+        shop.many(60)
+        told: list[str] = []
+        page = visit("viewer", "/livez")
+        page.on("websocket", lambda line: line.on("framereceived", lambda frame: told.append(str(frame))))
+        page.goto(f"{site_of(page)}/dashboard/jobs/")
+        settle(page)
+        before = measured(page)
+        over = threading.Event()
+
+        def storm() -> None:
+            while not over.is_set():
+                shop.many(2_000, pool="burst")  # each job an event, as fast as the store takes them
+
+        storming = threading.Thread(target=storm)
+        told.clear()
+        storming.start()
+        page.wait_for_timeout(3_000)
+        over.set()
+        storming.join()
+        frames = len(told)
+        enqueued = shop.engine.stats.snapshot().states["ready"]
+
+        expect(page.locator('[data-figure="states.ready"]').first).to_have_text(f"{enqueued:,}")
+        after = measured(page)
+        assert enqueued >= 10_000
+        assert frames <= 3 * (1 / feed.GAP_SECONDS) + 2
+        assert after["nodes"] <= before["nodes"] + 50
+        assert after["heap"] <= before["heap"] + 3_000_000
+
+
+def measured(page: Page) -> dict[str, Any]:
+    """Nodes of the page, and bytes that its script holds on to."""
+    session = page.context.new_cdp_session(page)
+    session.send("HeapProfiler.collectGarbage")
+    heap = session.send("Runtime.getHeapUsage")["usedSize"]
+    return {"nodes": page.evaluate("document.querySelectorAll('*').length"), "heap": heap}
+
+
+def test_on_a_phone_what_is_touched_is_large_enough_and_no_page_has_too_many_parts(visit: Visit, busy: Shop) -> None:
+    page = visit("administrator", width=390)
+    small: dict[str, list[str]] = {}
+    for path in (*PAGES, *OTHERS):
+        page.goto(site_of(page) + path)
+
+        assert page.evaluate(LAID_OUT) <= NODES, path
+        found = page.evaluate(SMALL, TARGET)
+        if found:
+            small[path] = found[:5]
+    assert not small, json.dumps(small, indent=1)
+
+
+def test_when_the_store_is_away_every_page_says_so_and_offers_nothing(
+    store_of_its_own: ValkeyServer, visit: Visit, complaints: Complaints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reads, "RETRY_AFTER_SECONDS", 600.0)  # only the first page waits for an answer
+    Shop().dead()
+    page = visit("administrator")
+    settle(page)
+    store_of_its_own.kill()
+    for path in PAGES:
+        page.goto(site_of(page) + path)
+
+        expect(page.locator("#trouble")).to_contain_text("The store cannot be reached.")
+        enabled = page.locator("#panel form:not([data-keep], [method=get]) button.button:enabled")
+        assert enabled.count() == 0, (path, enabled.first.evaluate("each => each.outerHTML"))
+        if path in PAGES[:2]:  # one that shows what was known last, one that can show nothing
+            assert found_by_axe(page) == [], path
