@@ -13,12 +13,16 @@ from itertools import pairwise
 
 from django.utils import timezone
 
-from dashboard.formats import clock, count
+from dashboard.formats import clock, count, shortened
 
 WIDTH, HEIGHT, DEATHS = 600, 150, 44
 GRID_LINES = 3
 LABEL_GAP = 15.0
 """Between two labels at the ends of lines, in the units of HEIGHT."""
+
+
+LABEL_MAX = 14
+"""Characters of what a line is called that have room at its end; the table has them all."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ class Chart:
         ends.sort(key=lambda end: -end[1])
         placed = _spread([HEIGHT * (1 - value / self.top) for _, value in ends])
         return [
-            Label(y, f"{line.label} {self.write(value)}{self.unit}", line.mark)
+            Label(y, f"{shortened(line.label, LABEL_MAX)} {self.write(value)}{self.unit}", line.mark)
             for y, (line, value) in zip(placed, ends, strict=True)
         ]
 
