@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs import Workflow
 from jobs.core.states import TRANSITIONS, JobState
 
 ROOT = Path(__file__).parents[2]
@@ -38,11 +39,29 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tables_are_whole(page):
+    """A row that stands by itself, after an empty line say, is shown as text."""
+    for block in re.split(r"\n\s*\n", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)):
+        rows = [line for line in block.splitlines() if line.startswith("|")]
+        assert not rows or set(rows[1 % len(rows)]) <= set("|-: "), rows[0]
+
+
 def test_every_page_can_be_reached_from_the_index():
     linked = set(re.findall(r"\]\(([^)#\s]+)", (DOCS / "index.md").read_text()))
     pages = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")} - {"index.md"}
 
     assert pages - linked == set()
+
+
+def test_workflows_in_the_documentation_can_be_read_and_everything_that_writes_one_is_told():
+    text = (DOCS / "guides/workflows.md").read_text()
+    documents = re.findall(r"^```json\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+    assert documents
+    assert all(Workflow.from_json(each).definition() for each in documents)
+    writers = {name for name in vars(Workflow) if not name.startswith("_")} - {"definition", "as_dict"}
+    assert not [name for name in (*writers, "ctx.workflow.add", "add_many") if name not in text]
 
 
 def test_the_lifecycle_names_every_state_and_every_way_out():
