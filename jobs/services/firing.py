@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from jobs.core.job import JobSpec, Unique
+from jobs.core.job import JobSpec, Unique, iso, moment
 from jobs.core.payload import encode_any
 from jobs.core.schedule.definition import Definition
 from jobs.engine import Engine
 from jobs.engine.schedules import firing_id
-from jobs.exceptions import OptionInvalid
+from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable
 from jobs.registry import registry
+from jobs.runtime import controlling
+from jobs.runtime.relaying import Relay
 
 OVERRIDABLE = ("pool", "priority", "max_retries", "timeout")
 
@@ -58,6 +60,21 @@ def live(engine: Engine, definition: Definition, job_ids: Iterable[str]) -> list
     if definition.workflow:  # a run has the id of the job that started it
         found += [run.id for run in engine.workflows.facts_of(ids) if run and not run.is_over and run.id not in found]
     return found
+
+
+def stop(engine: Engine, definition: Definition, job_id: str) -> bool:
+    """Asks for the end of a job, or of the run that it started; whether it has ended."""
+    try:
+        if definition.workflow and engine.workflows.find(job_id) is not None:
+            at = iso(moment(engine.schedules.server_now_ms()))
+            why = {"by": f"schedule {definition.name}", "at": at, "reason": "A later firing takes its place."}
+            controlling.cancel(Relay(engine), job_id, why)
+            return engine.workflows.facts(job_id).is_over
+        return engine.jobs.cancel(job_id).is_terminal
+    except (StoreUnavailable, OutcomeUnknown):
+        raise
+    except SchedulerError:  # it has ended, or is gone
+        return True
 
 
 def planned_job(engine: Engine, definition: Definition, nominal: int | None) -> str:

@@ -21,7 +21,7 @@ from jobs.engine import Engine, new_token
 from jobs.engine.schedules import BATCH, FIRE_MS, JUMP_MS, Firing, Record, Step, Taken, TakeReply
 from jobs.exceptions import OutcomeUnknown, PoolFull, ScheduleInvalid, SchedulerError, StoreUnavailable
 from jobs.services.definitions import Definitions
-from jobs.services.firing import live, planned_job, request
+from jobs.services.firing import live, planned_job, request, stop
 
 log = logging.getLogger("jobs.schedules")
 
@@ -213,7 +213,7 @@ class Ticker:
                 continue
             case.live = self._live(case)
             if case.live and case.plan.definition.overlap == "cancel_old":
-                case.live = [job for job in case.live if not self._cancelled(job)]
+                case.live = [job for job in case.live if not stop(self._engine, case.plan.definition, job)]
             case.decision = case.plan.decide_overlap(case.state, case.live)
 
     def _was_made(self, case: Case) -> bool:
@@ -223,15 +223,6 @@ class Ticker:
     def _live(self, case: Case) -> list[str]:
         """Its last jobs, as far as they have not ended."""
         return live(self._engine, case.plan.definition, case.state.recent)
-
-    def _cancelled(self, job_id: str) -> bool:
-        """Asks for the end of a job; whether it has ended."""
-        try:
-            return self._engine.jobs.cancel(job_id).is_terminal
-        except (StoreUnavailable, OutcomeUnknown):
-            raise
-        except SchedulerError:
-            return True
 
     def _prepare(self, token: str, cases: Iterable[Case], now: int) -> None:
         """Makes the requests; where it is not the job that was planned, the new plan is written down first."""

@@ -10,8 +10,10 @@ from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from jobs import job, workflows
+from jobs.engine import Engine, get_engine
 from jobs.models import AuditEntry, Workflow
 from jobs.registry import registry
+from jobs.services.relay import RelayService
 from tests.admin.test_schedule import staff
 
 if TYPE_CHECKING:
@@ -234,6 +236,49 @@ class TestVersions:
 
         assert response.json() == workflows.export(["nightly"])[0]
         assert "attachment" in response["Content-Disposition"]
+
+
+class TestRuns:
+    def test_one_is_started_with_a_payload(self, admin_client: Client, engine: Engine, nightly: Workflow) -> None:
+        url = reverse("admin:jobs_workflow_start", args=[nightly.pk])
+        assert admin_client.get(url).status_code == 200
+        assert "Write an object" in admin_client.post(url, {"payload": "[1]"}).content.decode()
+
+        page = admin_client.post(url, {"payload": '{"day": "monday"}'}, follow=True).content.decode()
+
+        [run] = workflows.list(name="nightly").items
+        assert (run.payload, run.version, run.started_by) == ({"day": "monday"}, 1, "admin")
+        assert run.id in page
+        entry = AuditEntry.objects.get(action="workflow.start")
+        assert (entry.who, entry.source) == ("admin", "admin")
+
+    def test_a_run_is_cancelled_and_retried_from_the_list_of_runs(
+        self, admin_client: Client, engine: Engine, nightly: Workflow
+    ) -> None:
+        run = workflows.start("nightly")
+        url = reverse("admin:jobs_workflow_runs", args=[nightly.pk])
+        assert f"Cancel run {run.id}" in admin_client.get(url).content.decode()
+
+        admin_client.post(url, {"run": run.id, "verb": "cancel"})
+        assert workflows.get(run.id).cancelled["by"] == "admin"
+
+        RelayService(get_engine()).tick()
+        assert f"Retry run {run.id}" in admin_client.get(url).content.decode()
+        admin_client.post(url, {"run": run.id, "verb": "retry"})
+        assert workflows.get(run.id).state == "running"
+        assert admin_client.post(url, {"run": run.id, "verb": "explode"}).status_code == 404
+
+    def test_starting_asks_for_one_right_and_steering_for_another(
+        self, client: Client, engine: Engine, nightly: Workflow
+    ) -> None:
+        run = workflows.start("nightly")
+        client.force_login(staff("view_workflow"))
+        runs = reverse("admin:jobs_workflow_runs", args=[nightly.pk])
+
+        assert client.get(reverse("admin:jobs_workflow_start", args=[nightly.pk])).status_code == 403
+        assert client.post(runs, {"run": run.id, "verb": "cancel"}).status_code == 403
+        assert "Cancel run" not in client.get(runs).content.decode()
+        assert workflows.get(run.id).cancelled is None
 
 
 class TestRights:

@@ -14,6 +14,7 @@ from jobs.core.schedule.definition import STARTER
 from jobs.engine import Completion
 from jobs.exceptions import ScheduleInvalid
 from jobs.registry import registry
+from jobs.services.relay import RelayService
 from tests.schedules.conftest import World
 from tests.support.runs import Runs
 
@@ -85,6 +86,21 @@ def test_overlap_asks_whether_the_run_has_ended_and_not_only_the_job_that_starte
     runs.run_all()
     world.run(60)
     assert world.fired() == [1, 3]
+
+
+def test_a_later_firing_may_cancel_the_run_of_the_one_before(world: World, runs: Runs) -> None:
+    minutely(world, overlap="cancel_old")
+    world.run(60)
+    [one] = world.jobs()
+    start(world, one)
+
+    world.run(60)
+
+    assert workflows.get(one.id).cancelled["by"] == "schedule s"
+    RelayService(world.engine).tick()
+    world.run(5)
+    assert workflows.get(one.id).state == "cancelled"
+    assert world.fired() == [1, 2]
 
 
 @pytest.mark.parametrize(("outcome", "word"), [("succeeded", "succeeded"), ("dead", "failed")])
