@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.db import connections
 
 from jobs import Workflow, job, workflows
 from jobs.exceptions import WorkflowInvalid
@@ -138,3 +140,4 @@ async def test_all_of_it_has_async_twins() -> None:
     assert [view.number for view in await workflows.aversions("nightly")] == [1]
     await workflows.aforget("nightly")
     assert await workflows.anames() == []
+    await sync_to_async(connections.close_all)()  # of the thread in which they ran
