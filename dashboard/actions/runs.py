@@ -160,9 +160,9 @@ def _signal(order: Order) -> Told:
 def _decide(decide: Callable[..., RunFacts], word: str, order: Order) -> Told:
     """Approves or rejects, if who asks holds the permission that the node names."""
     node = order.given.get("node", "")[:300]
-    for each in reads.run_waiting(order.id):
-        if each.key == node and each.permission and not order.may(each.permission):
-            raise Refused(f"Deciding {node} takes the permission {each.permission}.", status=403)
+    permission = api.workflows.permission_to_decide(order.id, node)
+    if not order.may(permission):
+        raise Refused(f"Deciding {node} takes the permission {permission}.", status=403)
     decide(order.id, node, by=order.by, comment=order.values["reason"])
     return Told(f"{node} was {word}.")
 

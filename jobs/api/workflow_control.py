@@ -15,7 +15,7 @@ from jobs.core.job import iso, moment
 from jobs.core.payload import dumps
 from jobs.core.states import JobState
 from jobs.core.wording import did_you_mean, shown
-from jobs.core.workflow import Definition, Kind, NodeView, RunFacts
+from jobs.core.workflow import Definition, Kind, Node, NodeView, RunFacts
 from jobs.engine import get_engine
 from jobs.exceptions import OptionInvalid, PayloadInvalid, PayloadTooLarge, WorkflowInvalid, WrongState
 from jobs.runtime import controlling
@@ -74,9 +74,8 @@ def pause(run_id: str, *, reason: str = "", by: str | None = None) -> RunFacts:
 
 def resume(run_id: str) -> RunFacts:
     """The run goes on. No error where it was not paused. RunNotFound."""
-    if get_engine().run_control.pause(run_id, None):
+    if controlling.resume(_relay(), run_id):
         audit.record("workflow_run.resume", run_id, after={"paused": None})
-    _relay().pursue(run_id)
     return get_engine().workflows.facts(run_id)
 
 
@@ -140,6 +139,21 @@ def waiting(run_id: str) -> builtins.list[Waiting]:
     return [_waiting(view) for view in views if view.state == JobState.READY]
 
 
+def permission_to_decide(run_id: str, node: str) -> str:
+    """The permission that deciding an approval takes, whether it waits already or not. Errors as ``approve``."""
+    return _approval(run_id, node).permission or OPERATE
+
+
+def _approval(run_id: str, key: str) -> Node:
+    engine = get_engine()
+    engine.workflows.facts(run_id)
+    view = engine.workflows.node(run_id, key)
+    if view is None or view.node.kind is not Kind.APPROVAL:
+        what = "is no node" if view is None else f"is a {view.node.kind}, and no approval"
+        raise WorkflowInvalid(f"{key!r} {what} of run {run_id}.", fix="`workflows show` lists its nodes.")
+    return view.node
+
+
 def _waiting(view: NodeView) -> Waiting:
     node = view.node
     timeout = node.timeout if isinstance(node.timeout, int | float) else None
@@ -156,11 +170,7 @@ def _waiting(view: NodeView) -> Waiting:
 
 def _decided(run_id: str, node: str, by: str | None, comment: str, *, is_approved: bool) -> RunFacts:
     engine = get_engine()
-    engine.workflows.facts(run_id)
-    view = engine.workflows.node(run_id, node)
-    if view is None or view.node.kind is not Kind.APPROVAL:
-        what = "is no node" if view is None else f"is a {view.node.kind}, and no approval"
-        raise WorkflowInvalid(f"{node!r} {what} of run {run_id}.", fix="`workflows show` lists its nodes.")
+    _approval(run_id, node)
     facts = _facts(by, comment)
     who = {"by": facts["by"], "comment": facts["reason"], "at": facts["at"]}
     engine.workflows.touch(run_id)
@@ -226,3 +236,4 @@ asignal = twin(signal, uses_database=True)
 aapprove = twin(approve, uses_database=True)
 areject = twin(reject, uses_database=True)
 awaiting = twin(waiting)
+apermission_to_decide = twin(permission_to_decide)

@@ -13,7 +13,7 @@ import msgspec
 
 from jobs.conf import Settings
 from jobs.core.clock import Clock
-from jobs.core.workflow import Node
+from jobs.core.workflow import Node, NodeView
 from jobs.engine.batches import batches
 from jobs.engine.workflows import Birth
 from jobs.exceptions import WrongState
@@ -59,13 +59,14 @@ class RunControl:
         """Nothing of it becomes a job until it is told to go on (None). False: it stood so before."""
         return bool(self._run("workflow_pause", run_id, pause="" if pause is None else _to_json(pause)))
 
-    def redo(self, run_id: str, what: dict[str, Any], changes: Sequence[tuple[int, str]]) -> None:
-        """Has nodes (by rank) run "again", or be as if they never had ("undo"); "drop" and "live": see the script.
+    def redo(self, run_id: str, what: dict[str, Any], changes: Sequence[tuple[NodeView, str]]) -> None:
+        """Has nodes run "again", or be as if they never had ("undo"); "drop" and "live": see the script. What somebody
+        else has retried since it was looked at stays as it is.
 
         The run stands still meanwhile; ``what`` says what is being done, for whoever must finish it.
         """
-        for batch in batches(changes, limit=500):
-            items = [value for change in batch for value in change]
+        for batch in batches(changes, limit=250):
+            items = [value for view, change in batch for value in (view.rank, change, view.version, view.again)]
             self._run("workflow_redo", run_id, items, given_now=self._now(), redo=_to_json(what))
         self._run("workflow_redo", run_id, given_now=self._now(), redo="")
 

@@ -53,9 +53,17 @@ if next_rank > total then
   end
 end
 
+-- Whether the node that is there under this key is the one that is given: another stays as it is, with its own edges.
+local function is_same(item, node)
+  local definition, first = ARGV[item.at + 6], tonumber(ARGV[item.at + 7])
+  return node[WANTED] == tonumber(ARGV[item.at + 1])
+    and node[PARENTS] == tonumber(ARGV[item.at + 2])
+    and (first > 0 or node[DEFINITION] == definition)
+end
+
 local function lay(item, node)
   local first, laid = tonumber(ARGV[item.at + 7]), node[LAID]
-  if first > laid then
+  if first > laid or not is_same(item, node) then
     return
   end
   for i = laid - first + 1, #item.parents do

@@ -17,7 +17,7 @@ local outbox = KEYS[9] -- zset: rank of a released node -> until when somebody m
 local failures_of = KEYS[10] -- prefix: one zset per group of the ranks that ended dead or cancelled
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local redo = ARGV[2] -- JSON: what is being done, for whoever finishes it; '' = this is all
-local items = 3 -- ARGV[3..]: rank, then "again", "undo", "drop" (members of a group that opens anew) or "live" (a group around)
+local items = 3 -- ARGV[3..]: rank; "again", "undo", "drop" (members of a group that opens anew) or "live" (a group around); version and again as they were when that was decided
 
 local keys = {
   run = run,
@@ -32,6 +32,7 @@ if redis.call('HEXISTS', run, 'state') == 0 then
 end
 
 local now = server_now(clock, given_now)
+local changed = 0
 local CODE_OF = { again = LIVE, undo = BLOCKED, live = LIVE, drop = SKIPPED }
 
 -- A group that opens anew takes no notice of what it has opened into.
@@ -42,8 +43,12 @@ local function fold(rank)
   redis.call('HDEL', run, 'fold:' .. rank)
 end
 
-local function change(rank, what)
+local function change(rank, what, version, again)
   local state = read_state(keys, rank)
+  if state[VERSION] ~= version or state[AGAIN] ~= again then
+    return -- somebody else has retried it since
+  end
+  changed = changed + 1
   local node = read_node(keys, rank)
   move_node(keys, rank, node, state, CODE_OF[what])
   if what == 'live' then
@@ -65,8 +70,8 @@ local function change(rank, what)
   end
 end
 
-for at = items, #ARGV, 2 do
-  change(ARGV[at], ARGV[at + 1])
+for at = items, #ARGV, 4 do
+  change(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))
 end
 if redo ~= '' then
   if redis.call('HGET', run, 'state') ~= 'running' then
@@ -78,4 +83,4 @@ else
   sweep_later(keys, 0)
   judge_later(keys, '', 0)
 end
-return math.floor((#ARGV - items + 1) / 2)
+return changed

@@ -190,17 +190,25 @@ local function sweep(rank, most)
   return last - rank
 end
 
--- Whether somebody was asked to deal with the end of this node.
-local function is_covered(rank)
+-- Whether somebody was asked to deal with the end of this node: true, false, or nil where `most` children, behind the
+-- first `skip`, did not tell. And how many were looked at.
+local function is_covered(rank, skip, most)
+  local seen, looked = 0, 0
   for _, kind in ipairs({ 'f', 'c' }) do
     local children = redis.call('HGET', edges, kind .. rank) or ''
-    for i = 1, #children, 4 do
-      if read_state(keys, struct.unpack('>I4', children, i))[RELEASED] == 1 then
-        return true
+    local count = #children / 4
+    for i = math.max(1, skip - seen + 1), count do
+      if looked == most then
+        return nil, looked
+      end
+      looked = looked + 1
+      if read_state(keys, struct.unpack('>I4', children, 4 * i - 3))[RELEASED] == 1 then
+        return true, looked
       end
     end
+    seen = seen + count
   end
-  return false
+  return false, looked
 end
 
 local function close(scope, outcome)
@@ -230,7 +238,7 @@ local function depth_of(scope)
   return scope == '' and 0 or read_node(keys, redis.call('HGET', ranks, scope))[DEPTH] + 1
 end
 
--- How a group, or the run, stands; failures that are covered by nobody are looked for in pages.
+-- How a group, or the run, stands; failures that are covered by nobody are looked for as far as `most` looks go.
 local function judge(scope, most)
   if scope ~= '' and redis.call('HEXISTS', run, 'fold:' .. redis.call('HGET', ranks, scope)) == 0 then
     return 1 -- it will open anew: what it opened into before says nothing
@@ -243,25 +251,34 @@ local function judge(scope, most)
     close(scope, CANCELLED)
     return 1
   end
-  local cursor, outcome = string.match(redis.call('HGET', run, 'judged:' .. scope) or '', '^(%d+) (%d+)$')
-  cursor, outcome = tonumber(cursor or 0), tonumber(outcome or SUCCEEDED)
-  local page = redis.call('ZRANGE', failures_of .. scope, cursor, cursor + most - 1)
-  for _, rank in ipairs(page) do
-    if not is_covered(rank) then
+  local judged = redis.call('HGET', run, 'judged:' .. scope) or '0 0 ' .. SUCCEEDED
+  local cursor, skip, outcome = string.match(judged, '^(%d+) (%d+) (%d+)$')
+  cursor, skip, outcome = tonumber(cursor), tonumber(skip), tonumber(outcome)
+  local looks, rank = 0, nil
+  while looks < most and outcome ~= DEAD do
+    rank = redis.call('ZRANGE', failures_of .. scope, cursor, cursor)[1]
+    if not rank then
+      break
+    end
+    local covered, looked = is_covered(rank, skip, most - looks)
+    looks = looks + looked + 1
+    if covered == nil then
+      skip = skip + looked
+    else
+      cursor, skip = cursor + 1, 0
+    end
+    if covered == false then
       outcome = read_state(keys, rank)[CODE] == DEAD and DEAD or CANCELLED
-      if outcome == DEAD then
-        break
-      end
     end
   end
-  if outcome ~= DEAD and #page == most then
+  if rank and outcome ~= DEAD then
     judge_later(keys, scope, depth_of(scope))
-    redis.call('HSET', run, 'judged:' .. scope, (cursor + most) .. ' ' .. outcome)
+    redis.call('HSET', run, 'judged:' .. scope, cursor .. ' ' .. skip .. ' ' .. outcome)
   else
     redis.call('HDEL', run, 'judged:' .. scope)
     close(scope, outcome)
   end
-  return #page + 1
+  return looks + 1
 end
 
 local left = stands_still and 0 or limit

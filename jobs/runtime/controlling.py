@@ -43,17 +43,17 @@ def retry_plan(engine: Engine, run_id: str, node: str | None = None) -> RetryPla
 def retry(relay: Relay, run_id: str, node: str | None = None) -> None:
     """Has nodes run again: all that failed and what was skipped because of them, or one and all that comes after it."""
     engine = relay.engine
-    run, ranks = _as_it_stands(engine, run_id)
+    run, views = _as_it_stands(engine, run_id)
     try:
         redo = run.redo(node)
     except ValueError as error:
         raise _refused(engine, run_id, error) from None
     # What comes last first: whoever dies over it leaves the node that all began with as one that has ended.
     changes = [
-        *((ranks[key], "drop") for key in redo.dropped),
-        *((ranks[key], "undo") for key in reversed(redo.undone)),
-        *((ranks[key], "live") for key in redo.live),
-        *((ranks[key], "again") for key in redo.again),
+        *((views[key], "drop") for key in redo.dropped),
+        *((views[key], "undo") for key in reversed(redo.undone)),
+        *((views[key], "live") for key in redo.live),
+        *((views[key], "again") for key in redo.again),
     ]
     engine.workflows.touch(run_id)
     engine.run_control.redo(run_id, {"node": node}, changes)
@@ -72,6 +72,15 @@ def cancel(relay: Relay, run_id: str, reason: dict[str, Any]) -> bool:
     relay.pursue(run_id)
     stop_jobs(relay, run_id)
     return is_new
+
+
+def resume(relay: Relay, run_id: str) -> bool:
+    """A paused run goes on. False: it was not paused. RunNotFound."""
+    relay.engine.workflows.facts(run_id)
+    relay.engine.workflows.touch(run_id)
+    was_paused = relay.engine.run_control.pause(run_id, None)
+    relay.pursue(run_id)
+    return was_paused
 
 
 def stop_jobs(relay: Relay, run_id: str) -> None:
@@ -136,13 +145,13 @@ def _cancel_job(engine: Engine, job_id: str) -> None:
         engine.jobs.cancel(job_id)
 
 
-def _as_it_stands(engine: Engine, run_id: str) -> tuple[Run, dict[str, int]]:
-    """The run as the rules see it, and the ranks of its nodes."""
+def _as_it_stands(engine: Engine, run_id: str) -> tuple[Run, dict[str, NodeView]]:
+    """The run as the rules see it, and its nodes by key."""
     facts = engine.workflows.facts(run_id)
     views = list(engine.workflows.all_nodes(run_id))
     there = [view for view in views if not _was_dropped(view)]
     run = Run.restored(map(_stood, there), is_cancelled=facts.cancelled is not None)
-    return run, {view.key: view.rank for view in views}
+    return run, {view.key: view for view in views}
 
 
 def _was_dropped(view: NodeView) -> bool:

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ from jobs.engine import Engine
 from jobs.engine.batches import batches
 from jobs.engine.outbox import News
 from jobs.engine.workflows import CREATE_MS, Birth, Handed, StepReply, in_order
-from jobs.exceptions import OutcomeUnknown, RunNotFound, SchedulerError, StoreUnavailable
+from jobs.exceptions import OutcomeUnknown, RunNotFound, SchedulerError, StoreRefused, StoreUnavailable
 from jobs.runtime import node_jobs
 from jobs.runtime.growing import OPENERS
 from jobs.store import codec
@@ -35,6 +36,20 @@ log = logging.getLogger("jobs.runtime")
 
 NEWS = 250
 """News that a run hears at once."""
+
+ERRORS_OF_THE_STORE = (OutcomeUnknown, StoreRefused, StoreUnavailable)
+"""No fault of a node: what was left undone is done when the server is well again."""
+
+
+@contextmanager
+def one_run_only(run_id: str) -> Iterator[None]:
+    """What goes wrong inside for no fault of the server stays with this run: it is tried again, others are not kept."""
+    try:
+        yield
+    except ERRORS_OF_THE_STORE:
+        raise
+    except Exception:
+        log.exception("run %s cannot go on, a service will try again", run_id)
 
 
 class Relay:
@@ -68,11 +83,17 @@ class Relay:
         for one in self.engine.outbox.read(route, job_ids):
             by_run[one.run].append(one)
         for run_id, news in by_run.items():
-            for batch in batches(news, lambda one: one.size, limit=NEWS):
-                if self._carry(run_id, batch):
-                    self._at_step(5)
-                    self.engine.outbox.told(route, batch)
-                    told += len(batch)
+            with one_run_only(run_id):
+                told += self._tell_run(route, run_id, news)
+        return told
+
+    def _tell_run(self, route: Route, run_id: str, news: Sequence[News]) -> int:
+        told = 0
+        for batch in batches(news, lambda one: one.size, limit=NEWS):
+            if self._carry(run_id, batch):
+                self._at_step(5)
+                self.engine.outbox.told(route, batch)
+                told += len(batch)
         return told
 
     def tell_of(self, job_ids: Iterable[str]) -> None:
@@ -85,7 +106,7 @@ class Relay:
         try:
             for route in self.engine.outbox.routes_with_news(list(by_route)):
                 self.tell(route, by_route[route])
-        except (OutcomeUnknown, StoreUnavailable) as error:
+        except ERRORS_OF_THE_STORE as error:
             log.warning("runs could not be told of their nodes, a service will: %s", error)
 
     def hear(self, run_id: str, news: Sequence[News]) -> None:
@@ -150,9 +171,9 @@ class Relay:
         """A node that is no job: its kind says what to do."""
         try:
             OPENERS[one.node.kind](self, run_id, one)
-        except (OutcomeUnknown, StoreUnavailable):
+        except ERRORS_OF_THE_STORE:
             raise
-        except (SchedulerError, ValueError, KeyError) as error:
+        except (SchedulerError, ValueError, LookupError) as error:
             log.warning("run %s: node %s cannot be opened: %s", run_id, one.node.key, error)
             return one.rank, "dead", _described(error)
         return one.rank, "made", b""
@@ -165,9 +186,9 @@ class Relay:
             try:
                 spec = node_jobs.spec_of(self.engine, run_id, one.node)
                 payload = node_jobs.payload_of(self.engine, one.node, run_payload, parents)
-            except (OutcomeUnknown, StoreUnavailable):
+            except ERRORS_OF_THE_STORE:
                 raise
-            except (SchedulerError, ValueError) as error:
+            except Exception as error:  # also of a payload's type, which is the user's
                 log.warning("run %s: node %s can be no job: %s", run_id, one.node.key, error)
                 refused.append((one.rank, "dead", _described(error)))
                 continue

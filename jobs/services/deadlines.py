@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.engine import Engine
 from jobs.runtime.controlling import meet
-from jobs.runtime.relaying import Relay
+from jobs.runtime.relaying import Relay, one_run_only
 
 LONGEST_SLEEP = 5.0
 """Seconds. A deadline that is set meanwhile is met at most as much late."""
@@ -27,11 +27,13 @@ class DeadlineService:
         met, self.every = 0, LONGEST_SLEEP
         if control.next_deadline() is None:
             return {"met": 0}
-        for deadline in control.due_deadlines():
-            meet(self._relay, deadline)
-            met += 1
+        due = control.due_deadlines()
+        for deadline in due:
+            with one_run_only(deadline.run):
+                meet(self._relay, deadline)
+                met += 1
         next_at = control.next_deadline()
-        if next_at is not None:
+        if next_at is not None and met == len(due):  # one that cannot be met stays the next
             left = (next_at - control.server_now_ms()) / 1000
             self.every = min(LONGEST_SLEEP, max(SHORTEST_SLEEP, left))
         return {"met": met}

@@ -9,7 +9,7 @@ from jobs.engine import Engine
 from jobs.engine.outbox import News
 from jobs.exceptions import RunNotFound
 from jobs.runtime.controlling import finish
-from jobs.runtime.relaying import Relay
+from jobs.runtime.relaying import Relay, one_run_only
 
 EVERY_SECONDS = 4.0
 """Whoever ends a node tells its run at once; this finds what was left."""
@@ -53,7 +53,8 @@ class RelayService:
     def _advance(self) -> int:
         due = self._engine.workflows.due()
         for run_id, until in due:
-            self._look_at(run_id, until)
+            with one_run_only(run_id):
+                self._look_at(run_id, until)
         return len(due)
 
     def _look_at(self, run_id: str, until: int) -> None:

@@ -332,6 +332,18 @@ class TestActing:
 
         assert runs.states(run) == {"go": "succeeded", "out": "ready"}
 
+    def test_who_may_not_decide_may_not_do_it_before_the_question_is_asked_either(
+        self, operator: Client, viewer: Client, runs: Runs
+    ) -> None:
+        run = runs.start({"key": "a"}, {"key": "go", "approval": "Shall it?", "type": "", "depends_on": ["a"]})
+        send(operator, "/dashboard/actions/run/pause/", {"id": run, "reason": "wait"})
+        runs.run_all()  # released, and nobody is asked while the run is paused
+
+        refused = send(viewer, "/dashboard/actions/run/approve/", {"id": run, "node": "go"}, script=True)
+
+        assert refused.status_code == 403
+        assert runs.states(run)["go"] == "ready"
+
     def test_a_rejected_approval_is_a_failure_that_says_who_and_why(self, operator: Client, runs: Runs) -> None:
         run = runs.start({"key": "go", "approval": "Shall it go out?", "type": ""})
         send(operator, "/dashboard/actions/run/reject/", {"id": run, "node": "go", "reason": "no stock"})

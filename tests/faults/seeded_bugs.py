@@ -258,3 +258,34 @@ PROCESS_BUGS = {
     ),
     "unknown types are taken for done": ProcessBug("unknown_type", frozenset({"K18"}), _drop_strangers),
 }
+
+
+def _cross_out_first(self: Any, route: Any, run_id: str, news: Any) -> int:
+    """News are crossed out before what follows from them is done."""
+    self.engine.outbox.told(route, news)
+    self._carry(run_id, news)
+    return len(news)
+
+
+def _trust_the_dead(self: Any, run_id: str, news: Any, *, is_repeated: bool = False) -> bool:
+    """News are crossed out although a relay that died may hold what follows from them."""
+    self._at_step(1)
+    reply = self.engine.workflows.step(run_id, news)
+    while reply.handed or reply.agenda:
+        self._make_jobs(run_id, reply)
+        reply = self.engine.workflows.step(run_id)
+    return True
+
+
+RELAY_BUGS: tuple[LuaBug | PythonBug, ...] = (
+    LuaBug("news that came meanwhile are crossed out too", "node_told.lua", "id) == told then", "id) then"),
+    LuaBug("old news count", "workflow_step.lua", " or version <= state[VERSION] then", " then"),
+    LuaBug("a node is handed to everybody", "workflow_step.lua", "outbox, '-inf', now_text", "outbox, '-inf', '+inf'"),
+    LuaBug("a relay that slept makes its job", "node_enqueue.lua", "elseif now > not_after then", "elseif false then"),
+    LuaBug("nothing is skipped", "workflow_step.lua", "return SKIPPED\n", "return BLOCKED\n"),
+    LuaBug("ends of nodes are told to nobody", "include/tell_runs.lua", "if news[1] then", "if false then"),
+    LuaBug("two retries repeat all twice", "workflow_redo.lua", "if state[VERSION] ~= version or", "if false and"),
+    PythonBug("news are crossed out first", "jobs.runtime.relaying.Relay", "_tell_run", _cross_out_first),
+    PythonBug("news of a dead relay are crossed out", "jobs.runtime.relaying.Relay", "_carry", _trust_the_dead),
+)
+"""Mistakes on the way from the end of a node to the jobs that follow."""

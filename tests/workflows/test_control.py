@@ -280,7 +280,7 @@ class TestRetry:
         def die_after_the_first(script: str, *arguments: Any, **more: Any) -> Any:
             if not more["redo"]:
                 raise SystemExit
-            return call(script, run, arguments[1][:2], **more)
+            return call(script, run, arguments[1][:4], **more)
 
         monkeypatch.setattr(control, "_run", die_after_the_first)
         with pytest.raises(SystemExit):

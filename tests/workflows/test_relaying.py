@@ -119,6 +119,23 @@ def test_a_relay_that_wakes_up_late_makes_no_second_job(runs: Runs, clock: Manua
     assert CREATE_MS < CLAIM_MS
 
 
+def test_a_job_that_a_dead_relay_has_made_is_not_made_again(runs: Runs, clock: ManualClock) -> None:
+    runs.start({"key": "a"}, {"key": "b", "depends_on": ["a"]})
+    (a,) = runs.lease()
+    runs.relay = Relay(runs.engine, dying_before(4))
+    with suppress(Died):
+        runs.end(a)
+    runs.relay = Relay(runs.engine)
+    (b,) = runs.lease()
+
+    clock.advance(CLAIM_MS / 1000 + 1)
+    runs.tell([a])
+
+    assert runs.lease() == []
+    runs.end(b)
+    assert runs.ran == ["a", "b"]
+
+
 def test_what_one_relay_was_handed_another_leaves_alone(runs: Runs) -> None:
     run = runs.start(*({"key": key} for key in "ab"), {"key": "c", "depends_on": ["a", "b"], "join": "any"})
     jobs = runs.lease()

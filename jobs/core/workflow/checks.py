@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from jobs.core.payload import dumps
 from jobs.core.retry import Backoff, Exponential, Fixed, Linear
 from jobs.core.wording import did_you_mean, shown
 from jobs.core.workflow import templates
-from jobs.core.workflow.definition import EACH, EDGES, OPTIONS, RUN, Definition, Edge, Keys, Node, Retries
+from jobs.core.workflow.definition import EACH, EDGES, KEY_PATTERN, OPTIONS, RUN, Definition, Edge, Keys, Node, Retries
 from jobs.core.workflow.graph import cycles
 from jobs.core.workflow.problems import Problem, invalid, refuse
 from jobs.core.workflow.templates import TemplateError
@@ -31,6 +32,13 @@ LONGEST_TIMEOUT = 10 * 366 * 86_400.0
 
 def read(document: Any, *, most_nodes: int = MOST_NODES) -> Definition:
     """The definition that a JSON text or object describes. Raises WorkflowInvalid with all that is wrong with it."""
+    try:
+        return _read(document, most_nodes)
+    except RecursionError:
+        raise WorkflowInvalid("The workflow is nested too deep: groups in groups, or data in data.") from None
+
+
+def _read(document: Any, most_nodes: int) -> Definition:
     document = _object(document)
     nodes = _nodes(document, most_nodes)
     found = [*_field_problems(document, Definition.__struct_fields__, "The workflow"), *_name_problems(document)]
@@ -67,7 +75,7 @@ def read_node(raw: Mapping[str, Any]) -> Node:
 def _sub_workflow(key: str, raw: Mapping[str, Any]) -> Definition:
     """The workflow that is a node's. The problems in it name its nodes as they would be called in a run."""
     try:
-        return read(raw, most_nodes=ANY_NUMBER)  # they are counted with the whole
+        return _read(raw, ANY_NUMBER)  # they are counted with the whole
     except WorkflowInvalid as error:
         raise invalid(
             *(
@@ -161,6 +169,12 @@ def _problems_of_one(node: Node) -> Iterator[Problem]:
         dumps(node.payload)
     except (OptionInvalid, ValueError) as error:
         yield Problem((node.key,), f"Node {node.key!r}: {error}", getattr(error, "fix", ""))
+    if not re.fullmatch(KEY_PATTERN, node.key):
+        yield Problem(
+            (node.key[:100],),
+            f"Node {node.key[:100]!r}: its key has {len(node.key)} characters, or a line break",
+            "A key has up to 100 letters, digits, '_', ':' and '-'.",
+        )
     if node.key in _TAKEN:
         yield Problem(
             (node.key,),

@@ -72,7 +72,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     It has one of ``type``, ``workflow``, ``signal`` and ``approval``; ``each`` goes with the first two.
     """
 
-    key: Annotated[str, Meta(pattern=KEY_PATTERN, description="Its name within the workflow; 'run' is taken.")]
+    key: Annotated[
+        str,
+        Meta(
+            # Without a length: members of groups are called group:key, however deep they lie.
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9_:-]*$",
+            description="Its name within the workflow; 'run' is taken.",
+        ),
+    ]
     type: Annotated[str, Meta(description="Name of the job type.")] = ""
     workflow: Annotated[
         Annotated[str, Meta(min_length=1)] | Definition | None,

@@ -24,6 +24,9 @@ FIELDS_OF_RUN = ("payload",)
 FIELDS_OF_NODES = ("result", "error", "state")
 FIELDS_OF_EACH = ("item", "index")
 
+LONGEST_POSITION = 9
+"""Digits of a position in a list: nothing that is stored has more items."""
+
 
 class TemplateError(ValueError):
     """A template that cannot be read, or (while a run goes on) one whose value is not there. ``fix`` as in errors."""
@@ -195,7 +198,8 @@ def _walked(reference: Reference, value: Any) -> Any:
 def _step(value: Any, step: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(step, UNSET)
-    if isinstance(value, list) and step.isascii() and step.isdigit() and int(step[:9]) < len(value):
+    is_position = step.isascii() and step.isdigit() and len(step) <= LONGEST_POSITION
+    if is_position and isinstance(value, list) and int(step) < len(value):
         return value[int(step)]
     return UNSET
 
