@@ -74,6 +74,16 @@ def test_the_lifecycle_names_every_state_and_every_way_out():
         assert not missing, f"{state.value}: {missing}"
 
 
+def test_every_service_of_worker_hosts_is_in_the_architecture():
+    rows = re.findall(r"^\| ([\w, ]+) \|", (DOCS / "architecture.md").read_text(), re.MULTILINE)
+    told = {name for row in rows for name in row.split(", ")}
+    sources = [path.read_text() for path in (ROOT / "jobs" / "services").glob("*.py")]
+    services = {name for source in sources for name in re.findall(r'^    name = "([\w ]+)"$', source, re.MULTILINE)}
+
+    assert {"relay", "promoter"} <= services
+    assert services - told == set()
+
+
 def test_every_make_target_in_the_menu_explains_itself():
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))

@@ -15,8 +15,20 @@ from jobs.store.scripts import LUA_DIR
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps
 
-WITH_TESTS_OF_THEIR_VERBS = ("death_", "figures_", "log_read", "job_log", "schedule_", "job_fire", "workflow_", "node_")
-"""Called by the tests of ``engine.deaths``, ``series``, ``logs`` and ``schedules``, and by those of runs."""
+WITH_TESTS_OF_THEIR_VERBS = (
+    "backlog_",
+    "bulk_",
+    "death_",
+    "figures_",
+    "job_fire",
+    "job_log",
+    "line_",
+    "log_read",
+    "node_",
+    "schedule_",
+    "workflow_",
+)
+"""Called by the tests of their own verbs, and by those of runs."""
 
 
 def test_the_verbs_of_the_engine_call_every_script(
