@@ -93,7 +93,7 @@ class Step:
     @property
     def word(self) -> str:
         if self.kind.is_wait and self.state is JobState.READY:
-            return "needs approval" if self.kind is Kind.APPROVAL else "awaits a signal"
+            return self.kind.wait_word
         return WORDS.get(self.state, str(self.state))
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 from dashboard.formats import count, duration, plural, shortened
 from dashboard.workflows.course import Course, Step
 from jobs.core.states import JobState
-from jobs.core.workflow import RunFacts
+from jobs.core.workflow import Kind, RunFacts
 
 SHAPES = {
     "running": "leased",
@@ -110,13 +110,23 @@ def _what_goes_on(course: Course) -> str:
     running = [step for step in course.steps() if step.state is JobState.LEASED]
     asked = [step for step in course.steps() if step.kind.is_wait and step.state is JobState.READY]
     if asked and not running:
-        return f"{ended}; {_names(asked)} {asked[0].word}."
+        return f"{ended}; {_asked(asked)}."
     if running:
         return f"{ended}; {_names(running)} {'runs' if len(running) == 1 else 'run'}."
     waiting = course.first(JobState.RETRY_WAIT, JobState.READY, JobState.SCHEDULED)
     if waiting:
         return f"{ended}; nothing runs, {waiting.key} is {waiting.word}."
     return f"{ended}."
+
+
+def _asked(steps: list[Step]) -> str:
+    """``fit needs approval; paid and sent await a signal``"""
+    parts = []
+    for kind in (Kind.APPROVAL, Kind.SIGNAL):
+        if alike := [step for step in steps if step.kind is kind]:
+            verb, what = kind.wait_word.split(" ", 1)
+            parts.append(f"{_names(alike)} {verb if len(alike) == 1 else verb.removesuffix('s')} {what}")
+    return "; ".join(parts)
 
 
 def _names(steps: list[Step]) -> str:

@@ -80,7 +80,7 @@ class NodeForm(forms.ModelForm):  # type: ignore[type-arg]
 class EdgeForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = WorkflowEdge
-        fields = ("child", "kind", "parent")
+        fields = ("child", "parent", "kind")  # read as a sentence: load waits for extract until it has succeeded
         widgets = {
             "child": forms.TextInput(attrs=_offers("known-keys")),
             "parent": forms.TextInput(attrs=_offers("known-keys")),

@@ -109,6 +109,8 @@ def _stands(view: NodeView, graph: Graph, states: dict[str, JobState]) -> str:
 
 
 def _word(view: NodeView) -> str:
+    if view.kind.is_wait and view.state == JobState.READY:
+        return view.kind.wait_word
     return "running" if view.state == JobState.LEASED else view.state
 
 

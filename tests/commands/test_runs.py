@@ -236,6 +236,7 @@ class TestAnswer:
         return api.workflows.start({"name": "ship", "nodes": nodes}).id
 
     def test_an_approval_and_a_signal_let_a_run_go_on(self, cli: Cli, runs: Runs, waiting: str) -> None:
+        assert "ask  approval: needs approval" in cli("workflows", "show", waiting).out
         approved = cli("workflows", "approve", waiting, "ask", "--comment", "seen", "--json")
         assert approved.json["nodes"][0]["state"] == "succeeded"
 

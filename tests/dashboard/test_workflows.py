@@ -352,6 +352,14 @@ class TestActing:
         words = text(operator.get(page_of(run)))
         assert "no stock" in words
 
+    def test_it_says_of_each_kind_of_node_that_waits_for_somebody_what_it_waits_for(
+        self, operator: Client, runs: Runs
+    ) -> None:
+        signals = [{"key": key, "signal": key, "type": ""} for key in ("paid", "sent")]
+        run = runs.start(*signals, {"key": "fit", "approval": "May it go out?", "type": ""})
+
+        assert "fit needs approval; paid and sent await a signal." in text(operator.get(page_of(run)))
+
     def test_a_signal_ends_what_waits_for_it_and_says_when_it_is_no_json(self, operator: Client, runs: Runs) -> None:
         run = runs.start({"key": "paid", "signal": "payment", "type": ""})
         asked = operator.get(f"/dashboard/actions/run/signal/?id={run}")

@@ -42,6 +42,11 @@ class Kind(StrEnum):
         """Whether somebody outside ends it."""
         return self in (Kind.SIGNAL, Kind.APPROVAL)
 
+    @property
+    def wait_word(self) -> str:
+        """What people are told of a node that waits for somebody outside, in place of "ready"."""
+        return "needs approval" if self is Kind.APPROVAL else "awaits a signal"
+
 
 class Edge(StrEnum):
     """What a node waits for in a parent. The value is the field that says so."""
