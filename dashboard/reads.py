@@ -443,7 +443,7 @@ def run_nodes(run: RunFacts) -> list[NodeView]:
             if not page:
                 break
             nodes += page
-    return nodes
+        return api.shown_nodes(nodes)
 
 
 def runs(name: str, state: str, cursor: str, limit: int) -> RunPage:
@@ -472,7 +472,8 @@ def retry_plan(run_id: str, node: str) -> RetryPlan:
 def first_failures(run_ids: Sequence[str]) -> Mapping[str, NodeView]:
     """Run → the first of its nodes that failed."""
     with _asking():
-        return api.workflows.first_failures(run_ids)
+        found = api.workflows.first_failures(run_ids)
+        return dict(zip(found, api.shown_nodes(list(found.values())), strict=True))
 
 
 def schedules() -> Sequence[Any]:

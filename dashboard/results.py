@@ -49,4 +49,4 @@ def _lines(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def _as_text(cell: str) -> str:
     """A cell that a spreadsheet does not take for a formula."""
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t")) else cell
+    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

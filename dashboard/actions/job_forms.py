@@ -33,9 +33,10 @@ def _json(value: Any) -> str:
 def _from_json(text: str) -> Any:
     try:
         return json.loads(text)
+    except RecursionError:
+        raise forms.ValidationError("This is nested too deeply to be read.") from None
     except ValueError as error:
-        where = f"line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "it"
-        raise forms.ValidationError(f"This is no JSON: {error} ({where}).") from None
+        raise forms.ValidationError(f"This is no JSON: {error}.") from None
 
 
 class JSONArea(forms.CharField):
@@ -171,7 +172,7 @@ def _enqueue(order: Order) -> Told:
 class NewAction(Action):
     def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
         type = api.job_types().get(given.get("type", ""))
-        pool = given.get("pool") or (type.pool if type else "")
+        pool = given.get("pool", "").strip() or (type.pool if type else "")  # as its form reads it
         return frozenset({pool}) if pool else frozenset()
 
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:

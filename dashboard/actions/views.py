@@ -49,6 +49,8 @@ def action(request: HttpRequest, noun: str, verb: str) -> HttpResponseBase:
         refuse_closed(request.user, found.reach(ids, given) if closed_pools(request.user) else frozenset())
     except reads.UNREACHABLE:
         return _answer(request, found, Told(f"{reads.TROUBLE} Nothing was done.", ok=False, status=503))
+    except SchedulerError as error:  # of what is to be acted on there is nothing (any more)
+        return _answer(request, found, Told(f"{error} {error.fix}".strip(), ok=False, status=404))
     if request.method == "GET" or "ask" in given:
         return _ask(request, found, given, ids)
     return _do(request, found, ids)

@@ -53,7 +53,17 @@ from jobs.api.jobs import (
 )
 from jobs.api.logs import ajob_logs, job_logs
 from jobs.api.producer import aenqueue, aenqueue_many, enqueue, enqueue_many
-from jobs.api.redaction import areveal, restored, reveal, shown, shown_log, shown_payload, shown_text, shown_value
+from jobs.api.redaction import (
+    areveal,
+    restored,
+    reveal,
+    shown,
+    shown_log,
+    shown_nodes,
+    shown_payload,
+    shown_text,
+    shown_value,
+)
 from jobs.api.store import aserver, budget, server
 from jobs.core.context import Context, current_context
 from jobs.core.job import EnqueueRequest, Job
@@ -195,6 +205,7 @@ __all__ = [
     "settings",
     "shown",
     "shown_log",
+    "shown_nodes",
     "shown_payload",
     "shown_text",
     "shown_value",

@@ -7,6 +7,7 @@ batches, while somebody waits for the progress.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -37,6 +38,11 @@ DONE: dict[BulkAction, str] = {
     "cancel": "cancelled",
     "run-now": "run now",
 }
+
+UNDO = "-undo"
+"""What the id of an operation that takes another one back ends in."""
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 UNDO_SECONDS = 30.0
 """A discard of many begins after as long: until then nothing is gone, and it can be called off."""
@@ -85,9 +91,11 @@ def start(
     It first writes down which they are. It acts by itself if these are at most ``confirmed``; else it waits for
     ``confirm``. ``trial``: after so many it waits again. ``id``: asking twice with the same one starts one operation.
     ``begins_in``: seconds during which it can be called off; 30 for a discard. Raises OptionInvalid for states in which
-    this cannot be done; BulkFull.
+    this cannot be done, and for an id that is none; WrongState for one of another operation; BulkFull.
     """
     filter = _frozen(action, filter)
+    if id is not None:
+        _refuse_id(id)
     if rate is not None:
         _refuse_rate(rate)
     by = audit.actor()
@@ -125,7 +133,7 @@ def undo(id: str) -> BulkOperation:
         reason=by.reason or f"undoes {id}",
         undoes=id,
     )
-    return _open(request, f"{id}-undo", undone.total, 0.0)
+    return _open(request, f"{id}{UNDO}", undone.total, 0.0)
 
 
 def _open(request: BulkRequest, id: str | None, confirmed: int, begins_in: float) -> BulkOperation:
@@ -135,7 +143,20 @@ def _open(request: BulkRequest, id: str | None, confirmed: int, begins_in: float
         after = {"confirmed": confirmed} | {name: value for name, value in facts.items() if value}
         audit.record(f"job.{request.action}", f"bulk operation {id}", after=after)
         _tell_hosts()
-    return engine.bulk.get(id)
+    found = engine.bulk.get(id)
+    if (found.request.action, found.request.undoes) != (request.action, request.undoes):
+        raise WrongState(
+            f"Bulk operation {id} is another one: {found.request.action}.", state=found.state, fix="Ask again."
+        )
+    return found
+
+
+def _refuse_id(id: str) -> None:
+    if not _ID.fullmatch(id) or id.endswith(UNDO):
+        raise OptionInvalid(
+            f"id: {shown(id)} cannot name a bulk operation",
+            fix=f"Write 1 to 60 of A-Z a-z 0-9 _ and -, not ending in {UNDO}; or leave it out.",
+        )
 
 
 def get(id: str) -> BulkOperation:

@@ -51,6 +51,13 @@ class Visible:
             for line in lines
         ]
 
+    def error(self, error: Any, job: Job | None) -> Any:
+        """What is kept of an error beside its job, such as by the node of a run. None: the job is kept no more, and
+        what its payload hid is not known; ``key=value`` is hidden all the same.
+        """
+        secrets = [] if job is None else self._redaction.secrets(job.payload, hidden_by(job.type))
+        return self._in_texts(error, secrets)
+
     def value(self, type: str, value: Any) -> Any:
         """Any data that belongs to a type, such as the payload of a schedule."""
         return self._redaction.value(value, hidden_by(type))

@@ -71,7 +71,7 @@ def start(output: Output, *, name: str | None, file: str | None, **options: Any)
     if options["wait"]:
         _wait(output, run.id, options["wait_timeout"])
     elif output.as_json:
-        output.document(api.workflows.document(run.id))
+        output.document(api.workflows.shown_document(run.id))
     else:
         output.row(run.id, run.state)
 
@@ -119,7 +119,8 @@ def show_list(
 ) -> None:
     page = api.workflows.list(name=name, state=state, cursor=cursor, limit=limit)
     if output.as_json:
-        output.document({"items": [run.as_dict() for run in page.items], "next_cursor": page.next_cursor})
+        items = [{**run.as_dict(), "payload": api.shown_value("", run.payload)} for run in page.items]
+        output.document({"items": items, "next_cursor": page.next_cursor})
         return
     if page.items:
         output.table(RUNS, page.items)
@@ -139,7 +140,7 @@ def wait(output: Output, *, run_id: str, timeout: float | None, **_options: Any)
 
 def _show(output: Output, run_id: str) -> None:
     if output.as_json:
-        output.document(api.workflows.document(run_id))
+        output.document(api.workflows.shown_document(run_id))
     else:
         show_run(output, api.workflows.get(run_id), _nodes(run_id))
 
@@ -148,7 +149,7 @@ def _nodes(run_id: str) -> list[NodeView]:
     found: list[NodeView] = []
     while page := api.workflows.nodes(run_id, len(found), PAGE, live=True):
         found += page
-    return found
+    return api.shown_nodes(found)
 
 
 def _wait(output: Output, run_id: str, limit: float | None) -> None:
@@ -261,7 +262,7 @@ def retry(output: Output, *, run_id: str, node: str | None, dry_run: bool, yes: 
         raise CommandFailed("Nothing was changed", exit=Exit.FAILED, code="not_confirmed")
     found = api.workflows.retry(run_id, node)
     if output.as_json:
-        output.document({**api.workflows.document(run_id), **listed})
+        output.document({**api.workflows.shown_document(run_id), **listed})
     else:
         output.row(found.id, found.state)
 
@@ -276,7 +277,7 @@ def _tell_plan(output: Output, plan: Any) -> None:
 
 def _changed(output: Output, run: RunFacts) -> None:
     if output.as_json:
-        output.document(api.workflows.document(run.id))
+        output.document(api.workflows.shown_document(run.id))
     else:
         output.row(run.id, run.state)
 
@@ -307,7 +308,7 @@ def _answering(verbs: Verbs) -> None:
 def signal(output: Output, *, run_id: str, signal: str, payload: str | None, **_options: Any) -> None:
     ended = api.workflows.signal(run_id, signal, _json(payload))
     if output.as_json:
-        output.document({**api.workflows.document(run_id), "ended": ended})
+        output.document({**api.workflows.shown_document(run_id), "ended": ended})
     else:
         output.row(run_id, f"{ended:,} node{'' if ended == 1 else 's'} went on" if ended else "kept for later")
 

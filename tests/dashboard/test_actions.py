@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 
 from dashboard.actions import matching
+from jobs import api
 from jobs.models import AuditEntry
 from jobs.services.bulk import BulkWorker
 from tests.dashboard.browsing import send, tags, text
@@ -168,6 +169,25 @@ class TestAllThatMatch:
 
         assert again["Location"] == first["Location"]
         assert (shop.state(job_id), shop.engine.jobs.get(job_id).resubmissions) == ("dead", 1)
+
+    @pytest.mark.parametrize("key", ["a:b", "../x", "waits-undo", "\u202eab", "<b>"])
+    def test_a_forged_key_starts_nothing(self, operator: Client, shop: Shop, key: str) -> None:
+        job_id = shop.dead()
+
+        answer = self.answer(operator, {**self.question(operator), "key": key})
+
+        assert "cannot name a bulk operation" in text(operator.get(answer["Location"]))
+        assert (api.bulk.newest(), shop.state(job_id)) == ([], "dead")
+
+    def test_the_key_of_another_operation_starts_nothing(self, administrator: Client, shop: Shop) -> None:
+        shop.dead()
+        question = self.question(administrator)
+        api.bulk.start("cancel", api.JobFilter(), id=question["key"])
+
+        answer = self.answer(administrator, question)
+
+        assert "is another one: cancel" in text(administrator.get(answer["Location"]))
+        assert [found.request.action for found in api.bulk.newest()] == ["cancel"]
 
     def test_a_large_number_has_to_be_typed(
         self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch

@@ -124,6 +124,9 @@ class TestEditedPayload:
         [
             ('{"amount": ', "This is no JSON"),
             ("[1]", "must be an object of named arguments"),
+            pytest.param("[" * 100_000, "nested too deeply", id="deep"),
+            ('{"amount": ' + "9" * 5_000 + "}", "This is no JSON"),
+            ('{"amount": 1, "x": "\\ud800"}', "x"),
             ('{"amount": "many"}', "amount"),
         ],
     )

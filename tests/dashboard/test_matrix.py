@@ -19,11 +19,14 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from dashboard.actions import ACTIONS
 from dashboard.panels import BY_SLUG
 from dashboard.permissions import VIEW
+from jobs import api
 from jobs.engine import Engine, get_engine
 from jobs.models import Schedule
+from jobs.services.bulk import BulkWorker
 from tests.dashboard.browsing import TOKEN, tags
 from tests.dashboard.conftest import ROLES, Login
 from tests.dashboard.seeding import Shop
+from tests.support.runs import Runs
 
 pytestmark = pytest.mark.django_db
 
@@ -72,6 +75,7 @@ class Things:
         self.jobs = {state: shop.in_state(state) for state in ("dead", "retry_wait", "scheduled", "ready", "succeeded")}
         Schedule.objects.create(name="nightly", job_type="report.build", payload={"year": 2024}, cron="0 5 * * *")
         self._by_noun = {"pool": ["default"], "schedule": ["nightly"], "worker": ["h/1"], "scheduler": [""]}
+        self._by_noun |= {"run": [_run(shop)], "bulk": [_bulk_operation(shop)]}
 
     def ids(self, address: str) -> list[str]:
         """What a request to this address may be about: the things of its noun, else a job and something by its name."""
@@ -94,6 +98,19 @@ class Things:
         chosen = {"state": "dead", "until": "2100-01-01T00:00:00+00:00", "expected": "1", "typed": "1", "span": ""}
         names = dict.fromkeys(("id", "name", "target", "job", "run", "node"), id)
         return names | numbers | waits | chosen | {"payload": "{}", "reason": "x", "type": "email.send", "pool": ""}
+
+
+def _run(shop: Shop) -> str:
+    """A run that can be paused, resumed, cancelled and signalled, and waits for somebody's yes."""
+    return Runs(shop.engine).start({"key": "work"}, {"key": "default", "kind": "approval"})
+
+
+def _bulk_operation(shop: Shop) -> str:
+    """One that waits to be confirmed."""
+    operation = api.bulk.start("resubmit", api.JobFilter(), id="waits")
+    BulkWorker(shop.engine).step()
+    assert api.bulk.get(operation.id).state == "waiting"
+    return operation.id
 
 
 def concrete(route: str, things: Things) -> list[str]:
@@ -123,15 +140,7 @@ def contents(engine: Engine) -> dict[str, Any]:
     """All that is stored: the keys of the store and the rows of the models of ``jobs``, as bytes and values."""
     client = engine.store.client
     keys = sorted(client.scan_iter(match=f"{engine.store.namespace}:*", count=5_000))
-    ignored = (
-        b":live:",
-        b":control",
-        b":seconds",
-        b":minutes",
-        b":counters",
-        b":clock",
-    )  # figures are folded by readers
-    stored = {key: client.dump(key) for key in keys if not any(part in key for part in ignored)}
+    stored = {key: client.dump(key) for key in keys if not any(part in key for part in FOLDED)}
     rows = {model.__name__: list(model._default_manager.order_by("pk").values()) for model in _models()}
     return {"store": stored, "rows": rows}
 

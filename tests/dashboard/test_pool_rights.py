@@ -113,3 +113,18 @@ def test_a_pool_that_nobody_kept_is_open_to_all(login: Login, shop: Shop) -> Non
 
 def _soon() -> str:
     return "2100-01-01T00:00:00+00:00"
+
+
+def test_no_job_is_made_in_it_by_writing_its_name_otherwise(outsider: Client, shop: Shop, user, login: Login) -> None:
+    maker = login("maker")
+    for name in (KEPT, f" {KEPT}", f"{KEPT}\t", f"\u2003{KEPT}\n"):
+        job = {"type": "samples.greet", "argument-name": "ana", "pool": name}
+        assert send(maker, "/dashboard/actions/job/new/", job).status_code == 403, name
+    assert not api.list_jobs().items
+
+
+def test_a_bulk_operation_that_is_gone_is_said_to_be(outsider: Client) -> None:
+    for verb in ("confirm", "cancel", "undo"):
+        url = f"/dashboard/actions/bulk/{verb}/"
+        assert send(outsider, url, {"id": "gone"}, script=True).status_code == 404
+        assert outsider.get(url, {"id": "gone"}).status_code == 303

@@ -15,6 +15,7 @@ from jobs.registry import registry
 from tests.dashboard.browsing import send, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
+from tests.support.runs import Runs
 
 SECRETS = ("tok-4711", "DE02-1203", "hunter2")
 QUOTED = {"type": "Refused", "message": "no tok-4711 for hunter2", "traceback": "pay('DE02-1203', password='hunter2')"}
@@ -87,3 +88,41 @@ def test_a_job_that_is_gone_is_404_and_not_on_record(administrator: Client, db: 
 
 def test_where_nothing_is_hidden_nothing_is_offered(administrator: Client, shop: Shop) -> None:
     assert "Reveal" not in text(administrator.get(f"/dashboard/jobs/{shop.dead()}/"))
+
+
+def test_a_run_does_not_tell_what_the_payloads_of_its_nodes_hide(viewer: Client, shop: Shop) -> None:
+    runs = Runs(shop.engine)
+    run = runs.start({"key": "load", "payload": {"login": {"password": "hunter2"}}}, payload={"api_key": "tok-4711"})
+    [leased] = runs.lease()
+    runs.fail(leased, "dead", message="no tok-4711x for hunter2, token=DE02-1203")
+    runs.tell([leased])
+
+    for address in (
+        f"/dashboard/workflows/{run}/",
+        f"/dashboard/workflows/{run}/?view=table",
+        f"/dashboard/workflows/{run}/?node=load",
+        f"/dashboard/fragments/run/?id={run}",
+        "/dashboard/workflows/",
+    ):
+        page = text(viewer.get(address))
+        assert "ValueError" in page, address
+        assert not [word for word in ("hunter2", "DE02-1203") if word in page], address
+    told = json.dumps(api.workflows.shown_document(run))
+    assert "ValueError" in told
+    assert not [word for word in ("hunter2", "DE02-1203", '"tok-4711"') if word in told]
+
+
+def test_of_many_failed_nodes_it_tells_no_more_than_of_a_few(
+    shop: Shop, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api.redaction, "ERRORS_READ", 1)
+    runs = Runs(shop.engine)
+    run = runs.start(*({"key": key, "payload": {"password": "hunter2"}} for key in "ab"))
+    for leased in runs.lease():
+        runs.fail(leased, "dead", message="no hunter2")
+        runs.tell([leased])
+
+    first, second = api.shown_nodes(api.workflows.nodes(run))
+
+    assert (first.error["message"], second.error["message"]) == ("no •••", "•••")
+    assert second.error["type"] == "ValueError"

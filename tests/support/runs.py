@@ -54,9 +54,9 @@ class Runs:
         if tell:
             self.tell([job])
 
-    def fail(self, job: LeasedJob, verdict: Any, *, delay_ms: int = 0) -> str:
+    def fail(self, job: LeasedJob, verdict: Any, *, delay_ms: int = 0, message: str = "") -> str:
         """Ends an attempt as a worker does that has decided so; the state that the job is in."""
-        message = f"{job.extras['node']} failed"
+        message = message or f"{job.extras['node']} failed"
         error = msgspec.json.encode({"type": "ValueError", "message": message, "traceback": ""})
         failure = Failure(job.id, job.token, job.type, job.leased_at, verdict, delay_ms, error=error)
         (state,) = self.engine.leases.fail(job.route, [failure])
