@@ -17,11 +17,14 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.utils.dateparse import parse_datetime
 
+from dashboard.formats import has_a_clock
 from jobs.api import JobFilter
 from jobs.core.states import JobState
 
 PAGE = 50
-PAGE_MAX = 1000
+PAGE_MAX = 900
+"""All rows of a page can be selected and sent as one form, of which Django takes at most 1,000 fields."""
+
 TEXT_MAX = 200
 CURSOR_MAX = 2000
 STATES = tuple(str(state) for state in JobState)
@@ -183,13 +186,14 @@ def _moment(text: str, now: datetime) -> datetime | None:
     """``5m`` → five minutes before ``now``; ISO 8601 as it stands, in UTC where it names no zone; None: neither."""
     if match := DURATION.fullmatch(text):
         try:
-            return now - timedelta(**{UNITS[match[2]]: int(match[1])})
+            at = now - timedelta(**{UNITS[match[2]]: int(match[1])})
         except OverflowError:
             return None
+        return at if has_a_clock(at) else None
     try:
         at = parse_datetime(text.replace(" ", "+")) or parse_datetime(text)
     except ValueError:
         return None
-    if at is None:
+    if at is None or not has_a_clock(at):
         return None
     return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -95,7 +95,12 @@ def read_moment(text: str | None) -> datetime | None:
         at = datetime.fromisoformat(text or "")
     except ValueError:
         return None
-    return at if at.tzinfo else None
+    return at if at.tzinfo and has_a_clock(at) else None
+
+
+def has_a_clock(at: datetime) -> bool:
+    """Whether it can be written on the clock of any zone: not in the first or last year that a calendar knows."""
+    return 1 < at.year < 9999
 
 
 def clock(at: datetime | None, *, milliseconds: bool = False) -> str:

@@ -8,6 +8,7 @@ goes on where another died, and a part that may have been done before is said to
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -24,6 +25,9 @@ OPERATIONS_KEPT = 100
 
 HOLD_MS = 30_000
 """How long a claim on a part lasts. A part is a fraction of a second's work; a listing may look at 5,000 jobs."""
+
+PARTS_READ = 10
+"""Parts whose refusals are read at once: a part may hold hundreds, and a page shows a few dozen every second."""
 
 RUNNING = ("selecting", "running", "stopping")
 
@@ -226,17 +230,23 @@ class Bulk:
 
     def refusals(self, id: str, limit: int) -> dict[str, str]:
         """Why it was not done, by job, for the first ``limit`` of them."""
-        found: dict[str, str] = {}
-        replies: Any = self._store.read(lambda client: list(client.hscan_iter(self._keys.results_of + id, count=50)))
-        for _, packed in sorted(replies, key=lambda pair: int(pair[0])):
-            found |= msgspec.msgpack.decode(packed, type=dict[str, str])
-            if len(found) >= limit:
-                break
+        key, found = self._keys.results_of + id, dict[str, str]()
+        known: Any = self._store.read(lambda client: client.hkeys(key))
+        numbers = sorted(map(int, known))
+        while numbers and len(found) < limit:
+            some, numbers = numbers[:PARTS_READ], numbers[PARTS_READ:]
+            packs: Any = self._store.read(partial(_of_hash, key=key, fields=some))
+            for packed in packs:
+                found |= msgspec.msgpack.decode(packed, type=dict[str, str]) if packed else {}
         return dict(list(found.items())[:limit])
 
     def _run(self, name: str, items: Sequence[Any] = (), **arguments: Any) -> Any:
         now = self._clock.now_ms()
         return self._store.run(name, self._keys, items, given_now="" if now is None else now, **arguments)
+
+
+def _of_hash(client: Any, key: str, fields: Sequence[int]) -> Any:
+    return client.hmget(key, fields)
 
 
 def _operation(id: str, facts: Mapping[bytes, bytes]) -> BulkOperation:

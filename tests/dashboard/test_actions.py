@@ -11,6 +11,7 @@ import pytest
 from django.test import Client
 
 from dashboard.actions import matching
+from dashboard.filters import PAGE_MAX
 from jobs import api
 from jobs.models import AuditEntry
 from jobs.services.bulk import BulkWorker
@@ -107,6 +108,11 @@ class TestSelected:
         assert answer.json()["message"].startswith("2 jobs resubmitted. 1 not: ")
         assert {shop.state(job_id) for job_id in dead} == {"ready"}
 
+    def test_all_rows_of_the_longest_page_are_one_form(self, operator: Client, shop: Shop) -> None:
+        answer = send(operator, "/dashboard/actions/job/cancel/", {"id": shop.many(PAGE_MAX)}, script=True)
+
+        assert answer.json()["message"] == f"{PAGE_MAX} jobs cancelled."
+
     def test_a_long_selection_is_confirmed_by_post(self, administrator: Client, shop: Shop) -> None:
         dead = [shop.dead() for _ in range(3)]
 
@@ -170,11 +176,20 @@ class TestAllThatMatch:
         assert again["Location"] == first["Location"]
         assert (shop.state(job_id), shop.engine.jobs.get(job_id).resubmissions) == ("dead", 1)
 
+    @pytest.mark.parametrize("until", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "soon", "\x00"])
+    def test_a_moment_that_no_clock_shows_is_none(self, operator: Client, shop: Shop, until: str) -> None:
+        shop.dead()
+
+        page = operator.get("/dashboard/actions/matching/resubmit/", {"state": "dead", "until": until, "since": until})
+
+        assert page.status_code == 200
+        assert "Resubmit 1 job?" in text(page)
+
     @pytest.mark.parametrize("key", ["a:b", "../x", "waits-undo", "\u202eab", "<b>"])
     def test_a_forged_key_starts_nothing(self, operator: Client, shop: Shop, key: str) -> None:
         job_id = shop.dead()
 
-        answer = self.answer(operator, {**self.question(operator), "key": key})
+        answer = self.answer(operator, self.question(operator), key=key)
 
         assert "cannot name a bulk operation" in text(operator.get(answer["Location"]))
         assert (api.bulk.newest(), shop.state(job_id)) == ([], "dead")
@@ -182,7 +197,7 @@ class TestAllThatMatch:
     def test_the_key_of_another_operation_starts_nothing(self, administrator: Client, shop: Shop) -> None:
         shop.dead()
         question = self.question(administrator)
-        api.bulk.start("cancel", api.JobFilter(), id=question["key"])
+        api.bulk.start("cancel", api.JobFilter(), id=hidden(question)["key"])
 
         answer = self.answer(administrator, question)
 

@@ -101,8 +101,8 @@ class Things:
 
 
 def _run(shop: Shop) -> str:
-    """A run that can be paused, resumed, cancelled and signalled, and waits for somebody's yes."""
-    return Runs(shop.engine).start({"key": "work"}, {"key": "default", "kind": "approval"})
+    """A run that waits for somebody's yes, in a node of its own name: requests name both by one word."""
+    return Runs(shop.engine).start({"key": "work"}, {"key": "default", "type": "", "approval": "Go?"}, id="default")
 
 
 def _bulk_operation(shop: Shop) -> str:

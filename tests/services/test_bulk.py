@@ -11,7 +11,7 @@ from jobs.core.bulk import LIVE
 from jobs.core.job import moment
 from jobs.core.states import JobState
 from jobs.engine import BulkOperation, Engine, JobFilter, new_token
-from jobs.engine.bulk import HOLD_MS, BulkNotFound, BulkRequest, Part
+from jobs.engine.bulk import HOLD_MS, PARTS_READ, BulkNotFound, BulkRequest, Part
 from jobs.exceptions import LeaseLost, WrongState
 from jobs.services.bulk import IDLE_SECONDS, BulkWorker
 from tests.support.clock import ManualClock
@@ -89,6 +89,26 @@ def test_what_could_not_be_done_is_told_job_by_job(
     assert set(refused) == set(ids[:2])
     assert "is ready" in refused[ids[0]]
     assert dict(engine.bulk.part(operation.id, 0))[ids[2]] is None
+
+
+def test_of_many_refusals_the_first_are_told(
+    engine: Engine,
+    cancelled: Callable[[int], list[str]],
+    begin: Callable[..., BulkOperation],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("jobs.services.bulk.PART", 1)
+    ids = cancelled(PARTS_READ + 2)
+    operation = begin(confirmed=0)
+    worker = BulkWorker(engine)
+    worker.tick()
+    engine.jobs.discard_many(ids)
+    engine.bulk.confirm(operation.id, len(ids))
+    worker.tick()
+
+    assert set(engine.bulk.refusals(operation.id, 100)) == set(ids)
+    first = [id for number in range(3) for id, _ in engine.bulk.part(operation.id, number)]
+    assert list(engine.bulk.refusals(operation.id, 3)) == first
 
 
 def test_more_than_were_confirmed_wait_for_their_number(
