@@ -186,10 +186,10 @@ def _moment(text: str, now: datetime) -> datetime | None:
     """``5m`` → five minutes before ``now``; ISO 8601 as it stands, in UTC where it names no zone; None: neither."""
     if match := DURATION.fullmatch(text):
         try:
-            at = now - timedelta(**{UNITS[match[2]]: int(match[1])})
+            back = now - timedelta(**{UNITS[match[2]]: int(match[1])})
         except OverflowError:
             return None
-        return at if has_a_clock(at) else None
+        return back if has_a_clock(back) else None
     try:
         at = parse_datetime(text.replace(" ", "+")) or parse_datetime(text)
     except ValueError:
