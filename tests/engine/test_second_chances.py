@@ -120,7 +120,9 @@ def test_many_are_resubmitted_at_once_and_each_answers_for_itself(steps: Steps) 
 
 
 @pytest.mark.parametrize("end", ["succeeded", "dead", "cancelled"])
-def test_a_discarded_job_leaves_nothing_behind(steps: Steps, end: str) -> None:
+def test_a_discarded_job_leaves_nothing_but_a_void_of_its_id_for_an_hour(
+    steps: Steps, clock: ManualClock, end: str
+) -> None:
     steps.enqueue(delay_ms=1)
     before = {key: content for key, content in everything(steps.engine.store).items() if ":bodies" in key}
     job_id = steps.enqueue(id="mine")
@@ -139,6 +141,8 @@ def test_a_discarded_job_leaves_nothing_behind(steps: Steps, end: str) -> None:
     steps.engine.jobs.discard(job_id)
 
     assert steps.engine.jobs.find(job_id) is None
+    clock.advance(3_601)
+    steps.engine.leases.tidy(steps.route, [])
     after = everything(steps.engine.store)
     assert {key: content for key, content in after.items() if ":bodies" in key} == before
     kept = [
