@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable
 
 from dashboard import reads
 from dashboard.figures import figures, version
-from dashboard.reads import Overall
+from dashboard.overall import Overall
 from jobs.core.job import iso
 
 log = logging.getLogger(__name__)

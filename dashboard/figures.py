@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from dashboard import findings
 from dashboard.formats import UNKNOWN, count, duration, plural, rate
-from dashboard.reads import Overall
+from dashboard.overall import Overall
 from jobs.core.states import JobState
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from dashboard.formats import age, count, duration, moment, plural, rate, read_moment, shortened
-from dashboard.reads import Overall
+from dashboard.overall import Overall
 from jobs.api import ErrorGroup
 from jobs.core.job import Job
 from jobs.core.states import JobState

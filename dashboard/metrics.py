@@ -19,8 +19,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import choose_encoder
 
+from dashboard.overall import UNREACHABLE
 from dashboard.permissions import VIEW, requires
-from dashboard.reads import UNREACHABLE
 from jobs import api
 from jobs.core.figures import OUTCOMES, Figures
 from jobs.core.histogram import PER_DOUBLING, Histogram, upper_ms

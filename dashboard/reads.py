@@ -5,21 +5,20 @@ place, and what cannot be read is answered with the last that was known and its 
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 from django.core.signals import setting_changed
 from django.db import DatabaseError
 from django.dispatch import receiver
 
+from dashboard.kept import Kept
+from dashboard.overall import LastKnown, Overall
 from jobs import api
 from jobs.api import (
     BulkOperation,
@@ -45,20 +44,12 @@ from jobs.core.figures import Figures
 from jobs.core.fingerprint import fingerprint_of
 from jobs.core.job import Job
 from jobs.core.workflow import NodeView, RunFacts
-from jobs.exceptions import JobNotFound, OutcomeUnknown, StoreUnavailable
+from jobs.exceptions import JobNotFound
 
 log = logging.getLogger(__name__)
 
-UNREACHABLE = (StoreUnavailable, OutcomeUnknown)
-TROUBLE = "The store cannot be reached."
-FIX = "Start the server, or correct SCHEDULER_REDIS_URL; “manage.py doctor” says what is wrong."
-"""What pages say. Addresses and causes are in the log: not everybody who may look at jobs need know them."""
-
 BUDGET_SECONDS = 1.5
 """So long a page waits for the store before it says that it is away."""
-
-RETRY_AFTER_SECONDS = 1.0
-"""While the store is away only one reader in this time asks it; the others are answered from memory at once."""
 
 LATE_EVERY_SECONDS = 1.0
 """So often it is looked which schedules are late; figures are read several times a second."""
@@ -83,8 +74,6 @@ WORKFLOWS_EVERY_SECONDS = 5.0
 NODES_AT_ONCE = 1_000
 """So many nodes of a run are read in one round trip."""
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -97,118 +86,6 @@ class Verdict:
     fix: str
 
 
-@dataclass(frozen=True)
-class Overall:
-    """All pools, states and worker counts at one moment. ``known`` is false before the first successful read."""
-
-    pools: tuple[dict[str, Any], ...] = ()
-    states: dict[str, int] | None = None
-    hosts: int = 0
-    workers: int = 0
-    late: tuple[str, ...] = ()  # schedules that should have fired and did not, the most overdue first
-    paused: dict[str, Any] | None = None  # the pause of everything: by, at, reason, until
-    at: datetime | None = None  # of the server's clock
-    trouble: str = ""  # why it could not be read anew; empty = fresh
-    fix: str = ""
-
-    @property
-    def known(self) -> bool:
-        return self.states is not None
-
-    @property
-    def now(self) -> datetime:
-        """The moment that ages on the page count from: the server's clock when fresh, ours when it cannot be asked."""
-        return self.at if self.at and not self.trouble else datetime.now(UTC)
-
-    def count(self, state: str) -> int | None:
-        return self.states.get(state, 0) if self.states is not None else None
-
-
-class LastKnown:
-    """The newest reading of the whole, shared by all requests and sockets of this process."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._overall = Overall()
-        self._failed_at = float("-inf")
-
-    def read(self) -> Overall:
-        """A fresh reading, or the last one with ``trouble`` saying why it is not fresh."""
-        if self._away:
-            return self._overall
-        try:
-            overall = _overall()
-        except UNREACHABLE as error:
-            overall = self._failed(error)
-        with self._lock:
-            self._overall = overall
-            if overall.trouble:
-                self._failed_at = time.monotonic()
-        return overall
-
-    @property
-    def _away(self) -> bool:
-        return bool(self._overall.trouble) and time.monotonic() - self._failed_at < RETRY_AFTER_SECONDS
-
-    def refuse_while_away(self) -> None:
-        """Raises StoreUnavailable when the store did not answer a moment ago."""
-        if self._away:
-            raise StoreUnavailable(self._overall.trouble, fix=self._overall.fix)
-
-    def _failed(self, error: Exception) -> Overall:
-        last = self._overall
-        if not last.trouble:
-            log.warning("dashboard.store_away %s", error)
-        return Overall(
-            pools=last.pools,
-            states=last.states,
-            hosts=last.hosts,
-            workers=last.workers,
-            late=last.late,
-            paused=last.paused,
-            at=last.at,
-            trouble=TROUBLE,
-            fix=FIX,
-        )
-
-    def forget(self) -> None:
-        """Back to knowing nothing (tests, settings changed)."""
-        self._overall = Overall()
-        self._failed_at = float("-inf")
-
-
-class Kept(Generic[T]):
-    """What is dear to read and may be a little old: read anew at most every so many seconds, and where a reading takes
-    long so rarely that it takes a twentieth of the time.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._reading: tuple[T] | None = None
-        self._until = 0.0
-
-    def read(self, read: Callable[[], T]) -> T:
-        """The last reading while it is young enough, else a new one. Others wait for the one who reads."""
-        with self._lock:
-            began = time.monotonic()
-            if self._reading is None or began > self._until:
-                self._reading = (read(),)
-                ended = time.monotonic()
-                self._until = ended + max(self._seconds, 20 * (ended - began))
-            return self._reading[0]
-
-    @property
-    def last(self) -> T | None:
-        """The last reading, however old."""
-        return self._reading[0] if self._reading else None
-
-    def forget(self) -> None:
-        """The next reading is a new one."""
-        self._reading = None
-
-
-last_known = LastKnown()
 _workflows: Kept[list[DefinitionView]] = Kept(WORKFLOWS_EVERY_SECONDS)
 _late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
 _forecast: Kept[Forecast] = Kept(FORECAST_EVERY_SECONDS)
@@ -246,6 +123,9 @@ def _overall() -> Overall:
         paused=msgspec.to_builtins(everything) if everything else None,
         at=snapshot.server_time,
     )
+
+
+last_known = LastKnown(_overall)
 
 
 def overall() -> Overall:

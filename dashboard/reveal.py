@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from dashboard import reads
+from dashboard.overall import FIX, TROUBLE, UNREACHABLE
 from dashboard.panels import BY_SLUG
 from dashboard.permissions import ADMINISTER, VIEW, requires
 from dashboard.shell import shell
@@ -19,7 +20,7 @@ from jobs.exceptions import JobNotFound
 
 REASON_MAX = 200
 ID_MAX = 300
-AWAY = {"template": "dashboard/unread.html", "trouble": reads.TROUBLE, "fix": reads.FIX}
+AWAY = {"template": "dashboard/unread.html", "trouble": TROUBLE, "fix": FIX}
 
 
 @require_POST
@@ -37,7 +38,7 @@ def reveal(request: HttpRequest) -> HttpResponseBase:
             job, log = reads.revealed(job_id, reason=request.POST.get("reason", "").strip()[:REASON_MAX])
     except JobNotFound:
         return render(request, "dashboard/job_gone.html", context, status=404)
-    except reads.UNREACHABLE:
+    except UNREACHABLE:
         return render(request, "dashboard/page.html", context | AWAY, status=503)
     return render(
         request, "dashboard/reveal.html", context | {"job": job, "log": log.lines, "unrecorded": actor.unrecorded}

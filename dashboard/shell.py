@@ -8,8 +8,8 @@ from django.apps import apps
 from django.utils import timezone
 
 from dashboard.figures import figures, version
+from dashboard.overall import Overall
 from dashboard.panels import PANELS
-from dashboard.reads import Overall
 
 
 def shell(overall: Overall) -> dict[str, Any]:

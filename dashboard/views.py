@@ -22,9 +22,9 @@ from dashboard.actions.jobs import possible
 from dashboard.figures import figures, version
 from dashboard.filters import Filters
 from dashboard.links import job_fragment_url, job_url, own_address
+from dashboard.overall import FIX, TROUBLE, UNREACHABLE, Overall
 from dashboard.panels import BY_SLUG, Panel
 from dashboard.permissions import ADMINISTER, VIEW, may, requires
-from dashboard.reads import Overall
 from dashboard.shell import shell
 from jobs.api import ErrorGroup, JobFilter
 from jobs.core.job import Job, iso
@@ -97,7 +97,7 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
         return JsonResponse({"error": {"code": error.code, "message": "This job is gone.", "fix": ""}}, status=404)
     except OptionInvalid as error:
         return JsonResponse({"error": {"code": error.code, "message": str(error), "fix": error.fix}}, status=400)
-    except reads.UNREACHABLE:
+    except UNREACHABLE:
         return away()
 
 
@@ -150,8 +150,8 @@ def raw(request: HttpRequest) -> HttpResponseBase:
         found = reads.job(request.GET.get("id", "")[:ID_MAX_BYTES])
     except JobNotFound:
         return HttpResponse("This job is gone.", status=404, content_type="text/plain; charset=utf-8")
-    except reads.UNREACHABLE:
-        return HttpResponse(reads.TROUBLE, status=503, content_type="text/plain; charset=utf-8")
+    except UNREACHABLE:
+        return HttpResponse(TROUBLE, status=503, content_type="text/plain; charset=utf-8")
     body = json.dumps(getattr(found, part), indent=2, ensure_ascii=False).encode("utf-8", "replace")
     response = HttpResponse(body, content_type="application/json; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{part}.json"'
@@ -205,11 +205,11 @@ def read(context: Callable[[], dict[str, Any]], overall: Overall) -> dict[str, A
         return context()
     except OptionInvalid as error:
         return {"template": "dashboard/unread.html", "trouble": str(error), "fix": error.fix}
-    except reads.UNREACHABLE:
+    except UNREACHABLE:
         return shell(reads.overall()) | {
             "template": "dashboard/unread.html",
-            "trouble": reads.TROUBLE,
-            "fix": reads.FIX,
+            "trouble": TROUBLE,
+            "fix": FIX,
         }
 
 
@@ -222,9 +222,7 @@ def _here(request: HttpRequest, panel: Panel) -> str:
 
 
 def away() -> JsonResponse:
-    return JsonResponse(
-        {"error": {"code": "store_unavailable", "message": reads.TROUBLE, "fix": reads.FIX}}, status=503
-    )
+    return JsonResponse({"error": {"code": "store_unavailable", "message": TROUBLE, "fix": FIX}}, status=503)
 
 
 def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:

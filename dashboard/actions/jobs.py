@@ -16,6 +16,7 @@ from dashboard import reads
 from dashboard.actions.base import Action, Order, Question, Refused, Told
 from dashboard.formats import count, plural
 from dashboard.links import job_url
+from dashboard.overall import UNREACHABLE
 from dashboard.permissions import ADMINISTER, may, may_reach
 from jobs import api
 from jobs.core.job import Job
@@ -87,7 +88,7 @@ def _one_by_one(verb: Callable[[str], object]) -> Callable[[Sequence[str]], Outc
             try:
                 verb(id)
                 outcomes[id] = None
-            except reads.UNREACHABLE:
+            except UNREACHABLE:
                 raise
             except SchedulerError as error:
                 outcomes[id] = error

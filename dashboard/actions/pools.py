@@ -10,6 +10,7 @@ from dashboard import reads
 from dashboard.actions.base import Action, ActionForm, Order, Told
 from dashboard.actions.pausing import SAYS, PauseForm, options
 from dashboard.formats import count, plural
+from dashboard.overall import UNREACHABLE
 from jobs import api
 from jobs.exceptions import SchedulerError
 
@@ -102,7 +103,7 @@ class AutoscaleForm(ActionForm):
         values = dict(AUTOSCALE_DEFAULTS)
         try:
             rule = reads.pool_settings(self.ids[0]).autoscale if self.ids else None
-        except (SchedulerError, *reads.UNREACHABLE):
+        except (SchedulerError, *UNREACHABLE):
             rule = None
         if rule is not None:
             values |= {name: getattr(rule, name) for name in values if name != "mode"}

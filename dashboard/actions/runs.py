@@ -14,6 +14,7 @@ from dashboard import reads
 from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told
 from dashboard.formats import plural
 from dashboard.links import run_url
+from dashboard.overall import UNREACHABLE
 from dashboard.permissions import ENQUEUE, VIEW
 from dashboard.workflows.words import named
 from jobs import api
@@ -112,7 +113,7 @@ def _asked(ids: tuple[str, ...], node: str) -> str:
 def _waiting(run_id: str) -> list[Any]:
     try:
         return list(reads.run_waiting(run_id))
-    except (RunNotFound, *reads.UNREACHABLE):
+    except (RunNotFound, *UNREACHABLE):
         return []
 
 

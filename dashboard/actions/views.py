@@ -17,6 +17,7 @@ from dashboard import reads
 from dashboard.actions import BY_SLUG
 from dashboard.actions.base import Action, ActionForm, Order, Refused, Told
 from dashboard.links import own_address
+from dashboard.overall import TROUBLE, UNREACHABLE
 from dashboard.panels import BY_SLUG as PANELS
 from dashboard.permissions import VIEW, closed_pools, may, refuse_closed, requires
 from dashboard.shell import shell
@@ -47,8 +48,8 @@ def action(request: HttpRequest, noun: str, verb: str) -> HttpResponseBase:
     ids = tuple(dict.fromkeys(id[:ID_MAX] for id in given.getlist("id")))[:AT_ONCE]
     try:
         refuse_closed(request.user, found.reach(ids, given) if closed_pools(request.user) else frozenset())
-    except reads.UNREACHABLE:
-        return _answer(request, found, Told(f"{reads.TROUBLE} Nothing was done.", ok=False, status=503))
+    except UNREACHABLE:
+        return _answer(request, found, Told(f"{TROUBLE} Nothing was done.", ok=False, status=503))
     except SchedulerError as error:  # of what is to be acted on there is nothing (any more)
         return _answer(request, found, Told(f"{error} {error.fix}".strip(), ok=False, status=404))
     if request.method == "GET" or "ask" in given:
@@ -69,10 +70,10 @@ def _do(request: HttpRequest, found: Action, ids: tuple[str, ...]) -> HttpRespon
     except Refused as refused:
         told = Told(str(refused), ok=False, status=refused.status)
     except OutcomeUnknown:
-        text = f"{reads.TROUBLE} It is not known whether this was done: look before you do it again."
+        text = f"{TROUBLE} It is not known whether this was done: look before you do it again."
         told = Told(text, ok=False, status=503)
     except StoreUnavailable:
-        told = Told(f"{reads.TROUBLE} Nothing more was done.", ok=False, status=503)
+        told = Told(f"{TROUBLE} Nothing more was done.", ok=False, status=503)
     except SchedulerError as error:
         told = Told(f"{error} {error.fix}".strip(), ok=False, status=409)
     else:
@@ -105,8 +106,8 @@ def _ask(
     back = _back(request, found, given)
     try:
         question = found.question(ids, given)
-    except reads.UNREACHABLE:
-        messages.error(request, f"{reads.TROUBLE} Nothing was done.")
+    except UNREACHABLE:
+        messages.error(request, f"{TROUBLE} Nothing was done.")
         return redirect(back)
     except SchedulerError as error:
         messages.error(request, f"{error} {error.fix}".strip())

@@ -11,8 +11,8 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
 from dashboard.deeds import Deed
+from dashboard.overall import Overall
 from dashboard.panels.base import Panel
-from dashboard.reads import Overall
 from jobs import api
 from jobs.api.audit import AuditFilter
 

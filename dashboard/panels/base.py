@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from django.http import HttpRequest
 
+from dashboard.overall import Overall
 from dashboard.permissions import VIEW
-from dashboard.reads import Overall
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from dashboard import reads
 from dashboard.filters import words_of
 from dashboard.formats import count, duration, plural
+from dashboard.overall import Overall
 from dashboard.panels.base import Panel
-from dashboard.reads import Overall
 from jobs.api import BulkNotFound, BulkOperation
 from jobs.core.bulk import ALLOWED
 from jobs.core.job import moment

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 
 from dashboard import reads, trends
 from dashboard.chart import Chart
+from dashboard.overall import Overall
 from dashboard.panels.base import Panel
-from dashboard.reads import Overall
 
 
 class Charts(Panel):

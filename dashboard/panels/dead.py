@@ -9,9 +9,9 @@ from django.http import HttpRequest
 
 from dashboard import groups, reads
 from dashboard.filters import Filters
+from dashboard.overall import Overall
 from dashboard.panels.base import Badge
 from dashboard.panels.jobs import Jobs
-from dashboard.reads import Overall
 
 SAMPLE = 200
 """So many of the newest dead jobs that match are grouped by their error. The page says so when there are more."""

@@ -8,9 +8,10 @@ from django.http import HttpRequest
 
 from dashboard import reads
 from dashboard.formats import plural
+from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.permissions import ADMINISTER
-from dashboard.reads import Overall, Verdict
+from dashboard.reads import Verdict
 
 MARKS = {"ok": "succeeded", "warning": "warning", "failed": "dead", "skipped": "skipped"}
 ORDER = ("failed", "warning", "skipped", "ok")

@@ -11,9 +11,9 @@ from dashboard import findings, reads
 from dashboard.actions.jobs import JobAction, bulk_actions, possible
 from dashboard.actions.matching import matching_actions
 from dashboard.filters import Filters
+from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.panels.bulk import under_way
-from dashboard.reads import Overall
 from jobs.core.job import Job
 from jobs.core.states import JobState
 

@@ -8,10 +8,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from dashboard import findings, reads, trends
+from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.panels.charts import asked_range, range_links
 from dashboard.panels.workers import by_host
-from dashboard.reads import Overall
 from jobs.api import JobFilter
 from jobs.core.states import JobState
 

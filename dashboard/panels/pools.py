@@ -11,11 +11,11 @@ from django.http import HttpRequest
 
 from dashboard import findings, reads
 from dashboard.formats import UNKNOWN, count, duration, plural
+from dashboard.overall import Overall
 from dashboard.panels.base import Badge, Panel
 from dashboard.panels.overview import troubled_first
 from dashboard.panels.workers import Member
 from dashboard.permissions import OPERATE, may
-from dashboard.reads import Overall
 from dashboard.sparklines import sparkline
 from jobs.api import PoolSettings, Scaling
 from jobs.core.figures import Figures

@@ -12,9 +12,9 @@ from django.urls import reverse
 from dashboard import forecasts, reads
 from dashboard.firings import STRIP, Line, troubled_first
 from dashboard.formats import plural
+from dashboard.overall import Overall
 from dashboard.panels.base import Badge, Panel
 from dashboard.permissions import OPERATE, may
-from dashboard.reads import Overall
 from jobs.api.schedules import ScheduleNotFound, ScheduleStatus
 from jobs.core.schedule import preview_of
 from jobs.exceptions import SchedulerError

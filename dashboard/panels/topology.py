@@ -12,8 +12,8 @@ from django.http import HttpRequest
 
 from dashboard import reads
 from dashboard.formats import plural
+from dashboard.overall import Overall
 from dashboard.panels.base import Panel
-from dashboard.reads import Overall
 from jobs.api import Partition
 
 CELL, GAP, PER_ROW = 20, 4, 16

@@ -11,9 +11,9 @@ from django.http import HttpRequest
 
 from dashboard import findings, reads
 from dashboard.formats import plural
+from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.permissions import OPERATE, may
-from dashboard.reads import Overall
 from jobs.api import Worker
 from jobs.core.job import Job, moment
 

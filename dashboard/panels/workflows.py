@@ -11,9 +11,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from dashboard import reads
+from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.permissions import ENQUEUE, may
-from dashboard.reads import Overall
 from dashboard.workflows.lists import RunRow, WorkflowRow
 from jobs.api.run_history import DefinitionView
 

@@ -15,8 +15,8 @@ from dashboard import findings, reads
 from dashboard.actions import BY_SLUG
 from dashboard.formats import plural
 from dashboard.links import run_url
+from dashboard.overall import UNREACHABLE, Overall
 from dashboard.permissions import OPERATE, may
-from dashboard.reads import Overall
 from dashboard.workflows import words
 from dashboard.workflows.course import BY_PROGRESS, BY_TROUBLE, Course, Step
 from dashboard.workflows.faces import run_picture
@@ -187,7 +187,7 @@ def _planned(asked: Asked) -> RetryPlan | SchedulerError | None:
         return None
     try:
         return reads.retry_plan(asked.run, _from(asked))
-    except reads.UNREACHABLE:
+    except UNREACHABLE:
         raise
     except SchedulerError as error:
         return error

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET
 
 from dashboard import reads
 from dashboard.links import run_fragment_url
+from dashboard.overall import UNREACHABLE
 from dashboard.panels import BY_SLUG
 from dashboard.permissions import VIEW, requires
 from dashboard.shell import shell
@@ -51,6 +52,6 @@ def fragment(request: HttpRequest) -> HttpResponseBase:
         found = run_page(request, request.GET.get("id", "")[: ID_MAX_BYTES + 1], overall)
     except RunNotFound as error:
         return JsonResponse({"error": {"code": error.code, "message": "This run is gone.", "fix": ""}}, status=404)
-    except reads.UNREACHABLE:
+    except UNREACHABLE:
         return away()
     return render(request, TEMPLATE, common | found)

@@ -15,7 +15,7 @@ from jobs.conf import Settings
 from jobs.core.clock import Clock
 from jobs.core.workflow import Node, NodeView
 from jobs.engine.batches import batches
-from jobs.engine.workflows import Birth
+from jobs.engine.run_nodes import Birth
 from jobs.exceptions import WrongState
 from jobs.store import codec, run_codec
 from jobs.store.connection import Store

@@ -8,14 +8,14 @@ while. ``jobs.runtime.relaying`` is who goes these ways.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobs.conf import Settings
 from jobs.core.clock import Clock
-from jobs.core.job import JobSpec
-from jobs.core.workflow import Definition, Edge, Ended, Kind, Node, NodeView, RunFacts, graph
+from jobs.core.workflow import Definition, Ended, Kind, Node, NodeView, RunFacts
 from jobs.engine.batches import batches
 from jobs.engine.outbox import News
+from jobs.engine.run_nodes import Birth, StepReply, calls
 from jobs.exceptions import RunNotFound
 from jobs.store import codec, run_codec
 from jobs.store.connection import Store
@@ -32,56 +32,10 @@ STEP = 500
 """Looks at nodes in one call."""
 TAKE = 500
 """Nodes that are handed out in one call."""
-EDGES = 500
-"""Edges that are laid in one call."""
 PAGE = 1000
 """Nodes that are read at once."""
 GROWTH = 10
 """So many times the nodes of a definition a run may have, once lists and handlers have added theirs."""
-
-_KINDS = {Edge.SUCCESS: "s", Edge.FAILURE: "f", Edge.COMPLETE: "c"}
-
-
-class Handed(NamedTuple):
-    """A node that was released and is the caller's to make a job of, for ``CLAIM_MS``."""
-
-    rank: int
-    node: Node
-    scope: str
-    job: str
-    """Under which id, where that is fixed already."""
-    again: int
-    """How often its job was to live again: above 0, it is there."""
-    released_at: int
-    depth: int
-    """Of groups around it."""
-    is_always: bool
-    """Whether it runs in a cancelled run too."""
-
-
-class StepReply(NamedTuple):
-    """``agenda``: things left to look at. ``claimed``: nodes that others were handed. ``fresh``: how many of the news
-    were new. ``has_changed``: the state of the run, by this call."""
-
-    now: int
-    state: str
-    agenda: int
-    claimed: int
-    fresh: int
-    has_changed: bool
-    handed: list[Handed]
-
-
-class Birth(NamedTuple):
-    """The job of a node, as it is to be made."""
-
-    rank: int
-    id: str
-    run: str
-    node: str
-    spec: JobSpec
-    payload: bytes
-    again: int = 0
 
 
 class Workflows:
@@ -129,7 +83,7 @@ class Workflows:
         """
         added = 0
         most_nodes = self._settings.workflow_nodes * (GROWTH if is_growth else 1)
-        for items in _calls(nodes, scope, depth, is_always):
+        for items in calls(nodes, scope, depth, is_always):
             added += self._run("workflow_add", run_id, items, most_nodes=most_nodes)
         return added
 
@@ -162,7 +116,7 @@ class Workflows:
             claimed=claimed,
             fresh=fresh,
             has_changed=changed == b"1",
-            handed=[_handed(*facts) for facts in zip(given, given, given, strict=True)],
+            handed=[handed(*facts) for facts in zip(given, given, given, strict=True)],
         )
 
     def name(self, run_id: str, ids: Sequence[tuple[int, str]]) -> list[str]:
@@ -466,57 +420,3 @@ class Workflows:
 def new_run_id() -> str:
     """Sorts by time."""
     return codec.new_head()
-
-
-def in_order(nodes: Iterable[Node]) -> list[Node]:
-    """The nodes, each after its parents among them."""
-    by_key = {node.key: node for node in nodes}
-    parents = {key: [parent for parent, _ in node.edges()] for key, node in by_key.items()}
-    return [by_key[key] for key in graph.in_order(parents)]
-
-
-def _calls(nodes: Iterable[Node], scope: str, depth: int, is_always: bool) -> Iterator[list[Any]]:
-    """Items of calls that lay a bounded number of edges each: a node with many comes in several."""
-    items: list[Any] = []
-    weight = 0
-    for node in nodes:
-        edges = list(dict(node.edges()).items())
-        for first in range(0, max(1, len(edges)), EDGES):
-            piece = edges[first : first + EDGES]
-            if items and weight + 1 + len(piece) > EDGES:
-                yield items
-                items, weight = [], 0
-            items += _item(node, scope, depth, is_always, len(edges), first, piece)
-            weight += 1 + len(piece)
-    if items:
-        yield items
-
-
-def _item(
-    node: Node,
-    scope: str,
-    depth: int,
-    is_always: bool,
-    parents: int,
-    first: int,
-    piece: Sequence[tuple[str, Edge]],
-) -> Iterator[Any]:
-    flags = (run_codec.ALWAYS if node.always or is_always else 0) | (0 if node.kind is Kind.JOB else run_codec.NO_JOB)
-    yield from (node.key, node.wanted(parents), parents, flags, depth, scope)
-    yield from (run_codec.encode_node(node) if first == 0 else b"", first, len(piece))
-    for parent, kind in piece:
-        yield from (_KINDS[kind], parent)
-
-
-def _handed(rank: bytes, raw_state: bytes, raw_node: bytes) -> Handed:
-    state, stored = run_codec.decode_state(raw_state), run_codec.decode_node(raw_node)
-    return Handed(
-        int(rank),
-        stored.node,
-        stored.scope,
-        state.job,
-        state.again,
-        state.released_at,
-        stored.depth,
-        bool(stored.flags & run_codec.ALWAYS),
-    )

@@ -15,7 +15,7 @@ from jobs.core.payload import dumps
 from jobs.core.workflow import Ended, Kind, Node, Problem, members, read_node, references, refuse
 from jobs.core.workflow.definition import EACH, EDGES, RUN
 from jobs.engine import Engine
-from jobs.engine.workflows import Handed, in_order
+from jobs.engine.run_nodes import Handed, in_order
 from jobs.exceptions import WorkflowInvalid, WrongState
 from jobs.runtime.node_checks import type_problems
 

@@ -26,7 +26,8 @@ from jobs.core.workflow.definition import RUN, Kind
 from jobs.engine import Engine
 from jobs.engine.batches import batches
 from jobs.engine.outbox import News
-from jobs.engine.workflows import CREATE_MS, Birth, Handed, StepReply, in_order
+from jobs.engine.run_nodes import Birth, Handed, StepReply, in_order
+from jobs.engine.workflows import CREATE_MS
 from jobs.exceptions import OutcomeUnknown, RunNotFound, SchedulerError, StoreRefused, StoreUnavailable
 from jobs.runtime import node_jobs
 from jobs.runtime.growing import OPENERS

@@ -100,7 +100,7 @@ class Site:
 @pytest.fixture
 def site(browser: Browser, transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings) -> Iterator[Site]:
     monkeypatch.setattr(feed, "POLL_SECONDS", 0.1)
-    monkeypatch.setattr(reads, "RETRY_AFTER_SECONDS", 0.2)
+    monkeypatch.setattr("dashboard.overall.RETRY_AFTER_SECONDS", 0.2)
     settings.ALLOWED_HOSTS = ["localhost"]
     site = Site()
     site.start()

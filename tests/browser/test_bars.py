@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Response, expect
 
-from dashboard import feed, reads
+from dashboard import feed
 from tests.browser.conftest import Complaints, Visit, settle
 from tests.browser.test_everywhere import OTHERS, PAGES, found_by_axe
 from tests.browser.test_live import store_of_its_own as store_of_its_own
@@ -140,7 +140,7 @@ def test_on_a_phone_what_is_touched_is_large_enough_and_no_page_has_too_many_par
 def test_when_the_store_is_away_every_page_says_so_and_offers_nothing(
     store_of_its_own: ValkeyServer, visit: Visit, complaints: Complaints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reads, "RETRY_AFTER_SECONDS", 600.0)  # only the first page waits for an answer
+    monkeypatch.setattr("dashboard.overall.RETRY_AFTER_SECONDS", 600.0)  # only the first page waits for an answer
     Shop().dead()
     page = visit("administrator")
     settle(page)

@@ -12,7 +12,7 @@ import pytest
 
 from dashboard import feed as feed_module
 from dashboard.feed import Feed
-from dashboard.reads import Overall
+from dashboard.overall import Overall
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

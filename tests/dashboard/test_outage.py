@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from dashboard import health, reads
+from dashboard.overall import RETRY_AFTER_SECONDS
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.seeding import Shop
 from tests.support.valkey import ValkeyServer
@@ -93,7 +94,7 @@ def test_after_its_return_pages_are_fresh_again(store_of_its_own: ValkeyServer, 
     store_of_its_own.kill()
     viewer.get("/dashboard/")
     store_of_its_own.start()
-    time.sleep(reads.RETRY_AFTER_SECONDS)
+    time.sleep(RETRY_AFTER_SECONDS)
 
     banner = next(a for _, a in tags(viewer.get("/dashboard/")) if a.get("id") == "trouble")
     assert "hidden" in banner

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dashboard import findings, formats
-from dashboard.reads import Overall
+from dashboard.overall import Overall
 
 NOW = datetime(2026, 1, 1, 12, 0, 5, tzinfo=UTC)
 

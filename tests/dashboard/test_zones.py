@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from dashboard import formats
 from dashboard.figures import figures, version
-from dashboard.reads import Overall
+from dashboard.overall import Overall
 from tests.dashboard.browsing import send, text
 from tests.dashboard.seeding import Shop
 

@@ -1,0 +1,107 @@
+"""How all of it stands: the reading that every page shares, and the last one while the store cannot be asked."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from jobs.exceptions import OutcomeUnknown, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+UNREACHABLE = (StoreUnavailable, OutcomeUnknown)
+TROUBLE = "The store cannot be reached."
+FIX = "Start the server, or correct SCHEDULER_REDIS_URL; “manage.py doctor” says what is wrong."
+"""What pages say. Addresses and causes are in the log: not everybody who may look at jobs need know them."""
+
+RETRY_AFTER_SECONDS = 1.0
+"""While the store is away only one reader in this time asks it; the others are answered from memory at once."""
+
+
+@dataclass(frozen=True)
+class Overall:
+    """All pools, states and worker counts at one moment. ``known`` is false before the first successful read."""
+
+    pools: tuple[dict[str, Any], ...] = ()
+    states: dict[str, int] | None = None
+    hosts: int = 0
+    workers: int = 0
+    late: tuple[str, ...] = ()  # schedules that should have fired and did not, the most overdue first
+    paused: dict[str, Any] | None = None  # the pause of everything: by, at, reason, until
+    at: datetime | None = None  # of the server's clock
+    trouble: str = ""  # why it could not be read anew; empty = fresh
+    fix: str = ""
+
+    @property
+    def known(self) -> bool:
+        return self.states is not None
+
+    @property
+    def now(self) -> datetime:
+        """The moment that ages on the page count from: the server's clock when fresh, ours when it cannot be asked."""
+        return self.at if self.at and not self.trouble else datetime.now(UTC)
+
+    def count(self, state: str) -> int | None:
+        return self.states.get(state, 0) if self.states is not None else None
+
+
+class LastKnown:
+    """The newest reading of the whole, shared by all requests and sockets of this process.
+
+    ``read`` asks the store, and raises one of UNREACHABLE where it is away.
+    """
+
+    def __init__(self, read: Callable[[], Overall]) -> None:
+        self._read = read
+        self._lock = threading.Lock()
+        self._overall = Overall()
+        self._failed_at = float("-inf")
+
+    def read(self) -> Overall:
+        """A fresh reading, or the last one with ``trouble`` saying why it is not fresh."""
+        if self._away:
+            return self._overall
+        try:
+            overall = self._read()
+        except UNREACHABLE as error:
+            overall = self._failed(error)
+        with self._lock:
+            self._overall = overall
+            if overall.trouble:
+                self._failed_at = time.monotonic()
+        return overall
+
+    @property
+    def _away(self) -> bool:
+        return bool(self._overall.trouble) and time.monotonic() - self._failed_at < RETRY_AFTER_SECONDS
+
+    def refuse_while_away(self) -> None:
+        """Raises StoreUnavailable when the store did not answer a moment ago."""
+        if self._away:
+            raise StoreUnavailable(self._overall.trouble, fix=self._overall.fix)
+
+    def _failed(self, error: Exception) -> Overall:
+        last = self._overall
+        if not last.trouble:
+            log.warning("dashboard.store_away %s", error)
+        return Overall(
+            pools=last.pools,
+            states=last.states,
+            hosts=last.hosts,
+            workers=last.workers,
+            late=last.late,
+            paused=last.paused,
+            at=last.at,
+            trouble=TROUBLE,
+            fix=FIX,
+        )
+
+    def forget(self) -> None:
+        """Back to knowing nothing (tests, settings changed)."""
+        self._overall = Overall()
+        self._failed_at = float("-inf")

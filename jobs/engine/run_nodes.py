@@ -1,0 +1,111 @@
+"""Nodes on their way into a run and out of it: what scripts are given of them, and what they hand out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from jobs.core.job import JobSpec
+from jobs.core.workflow import Edge, Kind, Node, graph
+from jobs.store import run_codec
+
+EDGES = 500
+"""Edges that are laid in one call."""
+
+_KINDS = {Edge.SUCCESS: "s", Edge.FAILURE: "f", Edge.COMPLETE: "c"}
+
+
+class Handed(NamedTuple):
+    """A node that was released and is the caller's to make a job of, for ``CLAIM_MS``."""
+
+    rank: int
+    node: Node
+    scope: str
+    job: str
+    """Under which id, where that is fixed already."""
+    again: int
+    """How often its job was to live again: above 0, it is there."""
+    released_at: int
+    depth: int
+    """Of groups around it."""
+    is_always: bool
+    """Whether it runs in a cancelled run too."""
+
+
+class StepReply(NamedTuple):
+    """``agenda``: things left to look at. ``claimed``: nodes that others were handed. ``fresh``: how many of the news
+    were new. ``has_changed``: the state of the run, by this call."""
+
+    now: int
+    state: str
+    agenda: int
+    claimed: int
+    fresh: int
+    has_changed: bool
+    handed: list[Handed]
+
+
+class Birth(NamedTuple):
+    """The job of a node, as it is to be made."""
+
+    rank: int
+    id: str
+    run: str
+    node: str
+    spec: JobSpec
+    payload: bytes
+    again: int = 0
+
+
+def in_order(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes, each after its parents among them."""
+    by_key = {node.key: node for node in nodes}
+    parents = {key: [parent for parent, _ in node.edges()] for key, node in by_key.items()}
+    return [by_key[key] for key in graph.in_order(parents)]
+
+
+def calls(nodes: Iterable[Node], scope: str, depth: int, is_always: bool) -> Iterator[list[Any]]:
+    """Items of calls that lay a bounded number of edges each: a node with many comes in several."""
+    items: list[Any] = []
+    weight = 0
+    for node in nodes:
+        edges = list(dict(node.edges()).items())
+        for first in range(0, max(1, len(edges)), EDGES):
+            piece = edges[first : first + EDGES]
+            if items and weight + 1 + len(piece) > EDGES:
+                yield items
+                items, weight = [], 0
+            items += _item(node, scope, depth, is_always, len(edges), first, piece)
+            weight += 1 + len(piece)
+    if items:
+        yield items
+
+
+def _item(
+    node: Node,
+    scope: str,
+    depth: int,
+    is_always: bool,
+    parents: int,
+    first: int,
+    piece: Sequence[tuple[str, Edge]],
+) -> Iterator[Any]:
+    flags = (run_codec.ALWAYS if node.always or is_always else 0) | (0 if node.kind is Kind.JOB else run_codec.NO_JOB)
+    yield from (node.key, node.wanted(parents), parents, flags, depth, scope)
+    yield from (run_codec.encode_node(node) if first == 0 else b"", first, len(piece))
+    for parent, kind in piece:
+        yield from (_KINDS[kind], parent)
+
+
+def handed(rank: bytes, raw_state: bytes, raw_node: bytes) -> Handed:
+    state, stored = run_codec.decode_state(raw_state), run_codec.decode_node(raw_node)
+    return Handed(
+        int(rank),
+        stored.node,
+        stored.scope,
+        state.job,
+        state.again,
+        state.released_at,
+        stored.depth,
+        bool(stored.flags & run_codec.ALWAYS),
+    )
