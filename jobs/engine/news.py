@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from jobs.store.connection import Store
 from jobs.store.keys import SettingKeys
 
-TOPICS = ("pools", "types", "pauses")
+TOPICS = ("topology", "pools", "types", "pauses")
+"""What a listener must look at that begins: a pool may have come into being before it heard anything."""
 
 FROM_THE_START = "0-0"
 

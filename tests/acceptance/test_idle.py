@@ -37,7 +37,8 @@ def server_url(private_valkey: ValkeyServer, settings: Any) -> str:
 
 
 def commands(server: ValkeyServer, seconds: float) -> Counter[str]:
-    """What clients send meanwhile, as MONITOR shows it: without what scripts do, and what opens a connection."""
+    """What clients send meanwhile, as MONITOR shows it: without what scripts do and how they got there, which each does
+    once in the life of a server."""
     seen, deadline = b"", time.monotonic() + seconds
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as monitor:
         monitor.connect(server.socket)
@@ -46,7 +47,11 @@ def commands(server: ValkeyServer, seconds: float) -> Counter[str]:
             monitor.settimeout(left)
             with suppress(TimeoutError):
                 seen += monitor.recv(65536)
-    lines = [line for line in seen.decode(errors="replace").splitlines()[1:] if " lua]" not in line]
+    lines = [
+        line
+        for line in seen.decode(errors="replace").splitlines()[1:]
+        if " lua]" not in line and '"SCRIPT" "LOAD"' not in line
+    ]
     return Counter(" ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', line)[:2]) for line in lines)
 
 

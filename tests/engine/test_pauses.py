@@ -290,7 +290,7 @@ def test_thousands_of_leases_are_looked_through(engine: Engine, steps: Steps) ->
 def test_listeners_hear_what_is_changed_and_nothing_twice(engine: Engine, steps: Steps) -> None:
     steps.enqueue()
     listener = engine.news
-    assert {item.topic for item in listener.wait(0)} == {"pools", "types", "pauses"}
+    assert {item.topic for item in listener.wait(0)} == {"topology", "pools", "types", "pauses"}
     assert listener.wait(0.01) == []
 
     engine.pools.configure("default", slots=3)

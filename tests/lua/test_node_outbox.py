@@ -84,7 +84,7 @@ def test_a_resubmitted_node_is_a_node_again_and_its_run_hears_that_it_lives(part
     dead = {key: record("dead") for key in "ab"}
     partition.put({"bodies": {"a": node, "b": body()}, "states": dead, "dead": {"a": 1, "b": 1}})
 
-    assert partition.run("job_resubmit", "a", "b", payload="") == ["ok", "ok"]
+    assert partition.run("job_resubmit", "a", "b", payload="", ended_by="") == ["ok", "ok"]
 
     assert partition.store.client.hgetall(partition.keys.nodes) == {b"a": b"run-1\nextract"}
     assert outbox(partition) == {"a": "ready"}
