@@ -97,7 +97,8 @@ def _item(
         yield from (_KINDS[kind], parent)
 
 
-def handed(rank: bytes, raw_state: bytes, raw_node: bytes) -> Handed:
+def decode_handed(rank: bytes, raw_state: bytes, raw_node: bytes) -> Handed:
+    """A node as ``workflow_step`` hands it out."""
     state, stored = run_codec.decode_state(raw_state), run_codec.decode_node(raw_node)
     return Handed(
         int(rank),

@@ -15,7 +15,7 @@ from jobs.core.clock import Clock
 from jobs.core.workflow import Definition, Ended, Kind, Node, NodeView, RunFacts
 from jobs.engine.batches import batches
 from jobs.engine.outbox import News
-from jobs.engine.run_nodes import Birth, StepReply, calls
+from jobs.engine.run_nodes import Birth, StepReply, calls, decode_handed
 from jobs.exceptions import RunNotFound
 from jobs.store import codec, run_codec
 from jobs.store.connection import Store
@@ -116,7 +116,7 @@ class Workflows:
             claimed=claimed,
             fresh=fresh,
             has_changed=changed == b"1",
-            handed=[handed(*facts) for facts in zip(given, given, given, strict=True)],
+            handed=[decode_handed(*facts) for facts in zip(given, given, given, strict=True)],
         )
 
     def name(self, run_id: str, ids: Sequence[tuple[int, str]]) -> list[str]:
