@@ -43,8 +43,8 @@ log = logging.getLogger("jobs.schedules")
 HOLD_MS = 10_000
 """A keeper that has not looked for as long has another in its place."""
 LOOK_SECONDS = 1.0
-HELD_SECONDS = 4.8
-"""So often the keeper says that it still is: with every fifth look."""
+HELD_SECONDS = 6.8
+"""So often the keeper says that it still is: with every seventh look."""
 KEEPER_SECONDS = 5.0
 """So often the other hosts ask whether there is one."""
 OVERLAP = timedelta(seconds=10)

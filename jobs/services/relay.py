@@ -14,8 +14,8 @@ from jobs.runtime.relaying import Relay, one_run_only
 EVERY_SECONDS = 4.0
 """Whoever ends a node tells its run at once; this finds what was left."""
 
-NONE_SECONDS = 5.0
-"""Where there are no runs."""
+NONE_SECONDS = 8.0
+"""Where there are no runs. With the claim of whoever began one and died, within a lease and five seconds."""
 
 ABANDONED_MS = 60_000
 """A run that is still being written down after as long never will be: whoever wrote it was told nothing or an error."""

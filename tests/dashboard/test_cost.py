@@ -84,7 +84,8 @@ def test_pages_take_as_many_round_trips_with_3000_jobs_as_with_100(
     many = {path: round_trips(lambda path=path: visit(path)) for path in PATHS}
 
     assert {path: number for path, number in few.items() if number > PATHS[path]} == {}
-    assert many == few
+    # One more or less: what is kept for a second may be read anew by one visit and not by the other.
+    assert {path: number for path, number in many.items() if abs(number - few[path]) > 1} == {}
 
 
 def test_pages_take_a_bounded_number_of_queries(administrator: Client, seeded: Shop) -> None:
