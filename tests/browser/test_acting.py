@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from jobs import job
 from jobs.registry import registry
@@ -26,26 +24,18 @@ def types() -> Iterator[None]:
         yield
 
 
-def look(page: Page, name: str) -> None:
-    if "LOOK" in os.environ:
-        page.screenshot(path=str(Path(os.environ["LOOK"]) / f"{name}.png"), full_page=True)
-
-
 def test_a_group_is_resubmitted_and_watched_until_it_is_done_and_undone(visit: Visit, shop: Shop) -> None:
     for amount in range(12):
         shop.dead(type="shop.charge", payload={"amount": amount, "currency": "EUR", "customer": {"plan": "pro"}})
     shop.dead(type="mail.send", error={"type": "TimeoutError", "message": "no answer", "traceback": ""})
     page = visit("operator", "/dashboard/dead/")
     settle(page)
-    look(page, "dead")
     page.get_by_role("link", name="Declined", exact=True).click()
     expect(page.get_by_role("heading", name="What they share")).to_be_visible()
     settle(page)
-    look(page, "group")
     page.get_by_role("button", name="Resubmit all").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Resubmit 12 jobs?")
     expect(page.get_by_role("link", name="Go back")).to_be_focused()
-    look(page, "question")
     page.get_by_label("At most so many a second").fill("5")
     page.get_by_label("Why").fill("fixed in 4.2")
     page.get_by_role("button", name="Resubmit 12 jobs").click()
@@ -56,7 +46,6 @@ def test_a_group_is_resubmitted_and_watched_until_it_is_done_and_undone(visit: V
     worker.step()
     worker.step()
     expect(page.get_by_text("5 of 12 jobs resubmitted")).to_be_visible()
-    look(page, "bulk")
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_text("The other 7 are as they were.")).to_be_visible()
     expect(page.locator("h1 + .tag")).to_have_text("cancelled")
@@ -72,19 +61,16 @@ def test_a_payload_is_edited_and_the_job_page_tells_of_it(visit: Visit, shop: Sh
     job_id = shop.dead(type="shop.charge", payload={"amount": 3})
     page = visit("administrator", f"/dashboard/jobs/{job_id}/")
     settle(page)
-    look(page, "job")
     page.get_by_role("link", name="Edit payload, then resubmit").click()
     page.get_by_label("Payload").fill('{"amount": "many"}')
     page.get_by_role("button", name="Edit payload, then resubmit").click()
     expect(page.locator("#messages")).to_contain_text("amount")
     page.goto(f"{page.url.partition('/dashboard')[0]}/dashboard/actions/job/edit/?id={job_id}")
     page.get_by_label("Payload").fill('{"amount": 4}')
-    look(page, "edit")
     page.get_by_role("button", name="Edit payload, then resubmit").click()
 
     expect(page.get_by_text("before: amount=3")).to_be_visible()
     assert shop.engine.jobs.get(job_id).payload == {"amount": 4}
-    look(page, "job-edited")
 
 
 def test_a_job_is_made_by_keyboard_alone(visit: Visit, shop: Shop) -> None:
@@ -92,7 +78,6 @@ def test_a_job_is_made_by_keyboard_alone(visit: Visit, shop: Shop) -> None:
     page.get_by_role("link", name="New job").press("Enter")
     page.get_by_label("Type", exact=True).select_option("shop.charge")
     page.get_by_role("button", name="Next").press("Enter")
-    look(page, "new")
     page.get_by_label("amount", exact=True).press_sequentially("7")
     page.keyboard.press("Enter")
 
