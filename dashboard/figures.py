@@ -12,7 +12,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from dashboard import findings
+from dashboard import needs, questions, standing
 from dashboard.formats import UNKNOWN, count, duration, plural, rate
 from dashboard.overall import Overall
 from jobs.core.states import JobState
@@ -25,10 +25,10 @@ def figures(overall: Overall) -> dict[str, str]:
     Keys of pools are ``pool.NAME.WHAT`` (a name may hold dots; nothing takes keys apart).
     """
     found: dict[str, str] = {f"states.{state}": count(overall.count(str(state))) for state in JobState}
-    needs = findings.needs(overall)
-    answers = findings.answers(overall)
-    found["headline"] = findings.headline(overall, needs)
-    found["summary"] = findings.summary(overall)
+    urgent = needs.needs(overall)
+    answers = questions.answers(overall)
+    found["headline"] = needs.headline(overall, urgent)
+    found["summary"] = questions.summary(overall)
     for number, answer in enumerate(answers):
         found[f"answers.{number}.answer"] = answer.answer
         found[f"answers.{number}.detail"] = answer.detail
@@ -36,16 +36,16 @@ def figures(overall: Overall) -> dict[str, str]:
     for pool in overall.pools:
         found |= _pool_figures(pool)
         busy, slots = busy + pool["leased"], slots + (pool["slots_actual"] or 0)
-    unserved = sum(findings.unserved(pool) for pool in overall.pools)
+    unserved = sum(standing.unserved(pool) for pool in overall.pools)
     oldest = max((pool["oldest_ready_age_seconds"] or 0 for pool in overall.pools), default=0)
     found["pools.unserved"] = count(unserved)
-    found["pools.busy"] = findings.busy_words(busy, slots)
+    found["pools.busy"] = standing.busy_words(busy, slots)
     found["pools.oldest"] = f"oldest {duration(oldest)}" if oldest else "none waits"
     found["schedules.late"] = count(len(overall.late)) if overall.known else UNKNOWN
     found["workers.count"] = f"{plural(overall.workers, 'worker')} on {plural(overall.hosts, 'host')}"
-    found["trouble"] = trouble(overall, len(needs))
-    found["favicon"] = "dead" if overall.count("dead") else "warning" if needs or overall.trouble else ""
-    found["shape"] = _shape(overall, needs, answers)
+    found["trouble"] = trouble(overall, len(urgent))
+    found["favicon"] = "dead" if overall.count("dead") else "warning" if urgent or overall.trouble else ""
+    found["shape"] = _shape(overall, urgent, answers)
     return found
 
 
@@ -68,29 +68,29 @@ def _pool_figures(pool: dict[str, Any]) -> dict[str, str]:
         "slots": f"{count(pool['leased'])}/{count(pool['slots_actual'] or 0)}",
         "bar": f"{pool['leased']}/{max(1, pool['slots_actual'] or 0)}",
         "throughput": rate(pool["throughput_per_second"]),
-        "drains": findings.drains_in(pool),
+        "drains": standing.drains_in(pool),
     }
     return {f"pool.{name}.{what}": text for what, text in shown.items()}
 
 
-def trouble(overall: Overall, needs: int) -> str:
+def trouble(overall: Overall, urgent: int) -> str:
     """What a tab's title begins with: ``3 need you, 5,041 dead``; empty when all is well."""
     dead = overall.count("dead") or 0
     words = []
     if overall.trouble:
         words.append("store unreachable")
-    elif needs:
-        words.append(f"{needs} need{'s' if needs == 1 else ''} you")
+    elif urgent:
+        words.append(f"{urgent} need{'s' if urgent == 1 else ''} you")
     if dead:
         words.append(f"{count(dead)} dead")
     return ", ".join(words)
 
 
-def _shape(overall: Overall, needs: list[findings.Need], answers: list[findings.Answer]) -> str:
+def _shape(overall: Overall, urgent: list[needs.Need], answers: list[questions.Answer]) -> str:
     """Changes when more than numbers changed: an open page then fetches its panel anew."""
-    parts = [need.key for need in needs]
+    parts = [need.key for need in urgent]
     parts += [answer.mark for answer in answers]
-    parts += ["/".join((pool["name"], *findings.pool_state(pool))) for pool in overall.pools]
+    parts += ["/".join((pool["name"], *standing.pool_state(pool))) for pool in overall.pools]
     parts += overall.late
     parts += [str(overall.hosts), str(overall.workers), overall.trouble]
     return hashlib.blake2s("\n".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -18,6 +18,11 @@ def job_url(job_id: str) -> str:
     return reverse("dashboard:jobs") + quote(job_id, safe="") + "/"
 
 
+def jobs_url(**words: str) -> str:
+    """The list of jobs, narrowed by these words."""
+    return f"{reverse('dashboard:jobs')}?{urlencode(words)}"
+
+
 def bulk_url(operation_id: str) -> str:
     """The page of a bulk operation."""
     return f"{reverse('dashboard:bulk')}?{urlencode({'id': operation_id})}"

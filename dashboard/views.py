@@ -17,7 +17,7 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from dashboard import findings, reads, timeline
+from dashboard import reads, stories, timeline
 from dashboard.actions.jobs import possible
 from dashboard.figures import figures, version
 from dashboard.filters import Filters
@@ -226,9 +226,9 @@ def away() -> JsonResponse:
 
 
 def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
-    finding, rest = findings.what_happened(job, overall)
+    finding, rest = stories.what_happened(job, overall)
     why = reads.why(job)
-    if why is not None and why.code not in findings.TOLD_ANYWAY:
+    if why is not None and why.code not in stories.TOLD_ANYWAY:
         finding = why.message
     found = timeline.parts(job, overall.now)
     return {
@@ -236,14 +236,14 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
         "here": job_url(job.id),
         "finding": finding,
         "rest": rest,
-        "reason": findings.reason(job, overall),
+        "reason": stories.reason(job, overall),
         "actions": possible(job, request.user),
         "parts": found,
         "busy": timeline.busy_words(found),
         "changes": timeline.changes(job),
         "attempts": list(reversed(job.attempts)),
         "same_error": timeline.same_error(job),
-        "progress": findings.progress_of(job, overall.now),
+        "progress": stories.progress_of(job, overall.now),
         **_log(job),
         "command": _command(job),
         "done_to": reads.done_to(job.id, DONE_SHOWN),

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from dashboard import findings, reads
+from dashboard import reads, stories
 from dashboard.actions.jobs import JobAction, bulk_actions, possible
 from dashboard.actions.matching import matching_actions
 from dashboard.filters import Filters
@@ -87,4 +87,4 @@ class Jobs(Panel):
 
 
 def rows(request: HttpRequest, jobs: list[Job], overall: Overall) -> list[Row]:
-    return [Row(job, findings.reason(job, overall), possible(job, request.user)) for job in jobs]
+    return [Row(job, stories.reason(job, overall), possible(job, request.user)) for job in jobs]

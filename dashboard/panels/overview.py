@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.urls import reverse
 
-from dashboard import findings, reads, trends
+from dashboard import needs, questions, reads, standing, trends
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.panels.charts import asked_range, range_links
@@ -44,14 +44,14 @@ class Overview(Panel):
             chart = trends.throughput(trends.Steps(reads.points("", over.minutes), over, overall.now))
             hosts = by_host(reads.workers())
         sampled = sum(group.count for group in groups)
-        needs = findings.needs(overall, groups, sampled)
+        urgent = needs.needs(overall, groups, sampled)
         return {
-            "headline": findings.headline(overall, needs),
-            "summary": findings.summary(overall),
-            "needs": needs,
-            "needs_shown": needs[:NEEDS_SHOWN],
-            "needs_more": max(0, len(needs) - NEEDS_SHOWN),
-            "answers": findings.answers(overall),
+            "headline": needs.headline(overall, urgent),
+            "summary": questions.summary(overall),
+            "needs": urgent,
+            "needs_shown": urgent[:NEEDS_SHOWN],
+            "needs_more": max(0, len(urgent) - NEEDS_SHOWN),
+            "answers": questions.answers(overall),
             "life": LIFE,
             "pools": troubled_first(overall),
             "groups": groups[:GROUPS_SHOWN],
@@ -69,8 +69,8 @@ def troubled_first(overall: Overall) -> list[dict[str, Any]]:
     return sorted(
         overall.pools,
         key=lambda pool: (
-            not findings.unserved(pool),
-            not findings.is_late(pool),
+            not standing.unserved(pool),
+            not standing.is_late(pool),
             not pool["paused"],
             pool["name"],
         ),

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from dashboard import findings, reads
+from dashboard import reads, standing
 from dashboard.formats import UNKNOWN, count, duration, plural
 from dashboard.overall import Overall
 from dashboard.panels.base import Badge, Panel
@@ -62,7 +62,7 @@ class Pools(Panel):
 
 
 def _all(overall: Overall) -> dict[str, Any]:
-    unserved = [pool["name"] for pool in overall.pools if findings.unserved(pool)]
+    unserved = [pool["name"] for pool in overall.pools if standing.unserved(pool)]
     pools = troubled_first(overall)
     drawn = reads.pace([pool["name"] for pool in pools[:DRAWN]]) if pools else {}
     lines = {name: sparkline(series, overall.now) for name, series in drawn.items()}
@@ -79,7 +79,7 @@ def _sentence(overall: Overall, unserved: list[str]) -> str:
     if unserved:
         names = ", ".join(unserved[:3]) + (f" and {len(unserved) - 3} more" if len(unserved) > 3 else "")
         return f"No worker serves {names}, where jobs are ready."
-    late = [pool["name"] for pool in overall.pools if findings.is_late(pool)]
+    late = [pool["name"] for pool in overall.pools if standing.is_late(pool)]
     if late:
         return f"Late: {', '.join(late[:3])}."
     return "Every pool with ready jobs has a worker, and none is late."
@@ -136,9 +136,9 @@ def _one(name: str, overall: Overall) -> dict[str, Any]:
     settings, decisions = reads.pool_settings(name), reads.scalings(name)
     return {
         "pool": pool,
-        "state": findings.pool_state(pool),
+        "state": standing.pool_state(pool),
         "finding": finding(pool, settings),
-        "drains": findings.drains_in(pool),
+        "drains": standing.drains_in(pool),
         "settings": settings,
         "rule": _rule(settings),
         "decisions": [Decision(made) for made in decisions[:DECISIONS_SHOWN]],
@@ -152,7 +152,7 @@ def finding(pool: Mapping[str, Any], settings: PoolSettings) -> str:
     """The one line that says why the pool is as it is, and what would change that."""
     ready, slots, running = pool["ready"], pool["slots_actual"] or 0, pool["leased"]
     if pool["paused"]:
-        return findings.paused_words(dict(pool["paused"])) + (f" {plural(ready, 'job')} ready." if ready else "")
+        return standing.paused_words(dict(pool["paused"])) + (f" {plural(ready, 'job')} ready." if ready else "")
     if not pool["workers"]:
         return (
             f"No worker serves it; {plural(ready, 'job')} ready."

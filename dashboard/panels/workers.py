@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from dashboard import findings, reads
+from dashboard import reads, stories
 from dashboard.formats import plural
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
@@ -36,7 +36,7 @@ class Running:
 
     @property
     def progress(self) -> str:
-        return findings.progress_of(self.job, self.now) if self.job and self.job.progress else ""
+        return stories.progress_of(self.job, self.now) if self.job and self.job.progress else ""
 
     @property
     def left(self) -> float | None:

@@ -17,7 +17,7 @@ from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard import findings, formats, links, timeline
+from dashboard import formats, links, standing, stories, timeline
 from dashboard.actions import BY_SLUG
 from dashboard.actions.base import Action
 from dashboard.panels.base import Panel
@@ -47,7 +47,7 @@ register.filter("wall", formats.wall)
 register.filter("shortened", formats.shortened)
 register.filter("job_url", links.job_url)
 register.filter("bulk_url", links.bulk_url)
-register.filter("error_line", findings.error_line)
+register.filter("error_line", stories.error_line)
 register.filter("attempt_error", timeline.attempt_error)
 register.filter("outcome_state", timeline.outcome_state)
 register.filter("frames", timeline.frames)
@@ -97,7 +97,7 @@ def state_word(state: str) -> str:
 
 @register.filter
 def pool_state(pool: dict[str, Any]) -> tuple[str, str, str]:
-    return findings.pool_state(pool)
+    return standing.pool_state(pool)
 
 
 @register.filter

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.http import HttpRequest, QueryDict
 
-from dashboard import findings, reads
+from dashboard import reads, stories
 from dashboard.actions import BY_SLUG
 from dashboard.formats import plural
 from dashboard.links import run_url
@@ -305,7 +305,7 @@ def _table(course: Course, asked: Asked, overall: Overall) -> dict[str, Any]:
 
 
 def _line(course: Course, asked: Asked, step: Step, job: Job | None, overall: Overall) -> Line:
-    reason = findings.reason(job, overall) if job is not None else course.reason(step)
+    reason = stories.reason(job, overall) if job is not None else course.reason(step)
     return Line(step, _runs(course, step.key), reason, asked.url(node=step.key, box="", plan=""))
 
 

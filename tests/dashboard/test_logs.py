@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from django.test import Client
 
-from dashboard import findings
+from dashboard import stories
 from jobs import get_job
 from jobs.engine import NewLines
 from jobs.store.log_lines import encode_line
@@ -53,10 +53,10 @@ def test_a_job_that_logged_nothing_has_no_log(viewer: Client, shop: Shop) -> Non
 
 def test_progress_that_has_stalled_is_called_so(job_id: str) -> None:
     found = get_job(job_id)
-    assert findings.progress_of(found, datetime.now(UTC)) == "3 of 12: a quarter"
+    assert stories.progress_of(found, datetime.now(UTC)) == "3 of 12: a quarter"
 
     later = datetime.now(UTC) + timedelta(seconds=90)
-    assert findings.progress_of(found, later).startswith("3 of 12: a quarter. Stalled: nothing new for 1 min")
+    assert stories.progress_of(found, later).startswith("3 of 12: a quarter. Stalled: nothing new for 1 min")
 
 
 @pytest.mark.parametrize(("timeout", "patience"), [(None, 60), (600.0, 60), (60.0, 30), (30.0, 15), (4.0, 10)], ids=str)

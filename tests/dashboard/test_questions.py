@@ -8,7 +8,8 @@ import threading
 import pytest
 from django.test import Client
 
-from dashboard import findings
+from dashboard import questions, standing
+from dashboard.overall import Overall
 from tests.dashboard.browsing import text
 from tests.dashboard.seeding import Shop
 
@@ -16,7 +17,7 @@ from tests.dashboard.seeding import Shop
 def answer(viewer: Client, question: str) -> str:
     """What stands on the overview after a question and before the next one."""
     words = text(viewer.get("/dashboard/"))
-    asked = [found.question for found in findings.answers(findings.Overall())]
+    asked = [found.question for found in questions.answers(Overall())]
     assert question in asked
     later = [words.find(other) for other in asked if words.find(other) > words.find(question)]
     return words[words.find(question) + len(question) : min(later, default=None)]
@@ -31,7 +32,7 @@ def test_is_anything_running_jobs_without_a_worker(viewer: Client, shop: Shop) -
 def test_is_anything_late_with_a_job_that_waits_too_long(
     viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings, "LATE_SECONDS", -1.0)
+    monkeypatch.setattr(standing, "LATE_SECONDS", -1.0)
     shop.ready(pool="reports")
     shop.worker(pools={"reports": 1})
 

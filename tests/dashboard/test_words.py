@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard import findings, formats
+from dashboard import formats, needs, questions, standing
 from dashboard.overall import Overall
 
 NOW = datetime(2026, 1, 1, 12, 0, 5, tzinfo=UTC)
@@ -76,12 +76,12 @@ def overall(*pools: dict[str, Any]) -> Overall:
     ],
 )
 def test_when_a_pool_drains(facts: dict[str, Any], drains: str) -> None:
-    assert findings.drains_in(pool(**facts)) == drains
+    assert standing.drains_in(pool(**facts)) == drains
 
 
 class TestFindings:
     def test_a_pool_that_is_late_is_one(self) -> None:
-        found = findings.needs(overall(pool(ready=868, leased=10, oldest_ready_age_seconds=130.0)))
+        found = needs.needs(overall(pool(ready=868, leased=10, oldest_ready_age_seconds=130.0)))
 
         assert [need.before + need.noun + need.after for need in found] == ["Pool billing is 2 min 10 s behind"]
 
@@ -90,20 +90,20 @@ class TestFindings:
             at = (NOW - timedelta(minutes=minutes)).isoformat()
             return overall(pool(ready=5, paused={"by": "ana", "at": at, "reason": "disk", "until": None}))
 
-        assert findings.needs(paused(5)) == []
-        assert findings.needs(paused(90))[0].cause == "Paused by ana: disk. Nothing says when it ends."
+        assert needs.needs(paused(5)) == []
+        assert needs.needs(paused(90))[0].cause == "Paused by ana: disk. Nothing says when it ends."
 
     def test_a_moment_that_is_none_breaks_nothing(self) -> None:
-        assert findings.needs(overall(pool(ready=5, paused={"by": "x", "at": "then", "until": "soon"}))) == []
+        assert needs.needs(overall(pool(ready=5, paused={"by": "x", "at": "then", "until": "soon"}))) == []
 
     def test_the_headline_counts_in_words(self) -> None:
         busy = overall(pool("a", ready=1, workers=0), pool("b", ready=1, workers=0))
 
-        assert findings.headline(busy, findings.needs(busy)) == "Two things need you"
-        assert findings.headline(overall(pool()), []) == "Nothing needs you"
+        assert needs.headline(busy, needs.needs(busy)) == "Two things need you"
+        assert needs.headline(overall(pool()), []) == "Nothing needs you"
 
     def test_a_question_is_never_answered_from_nothing(self) -> None:
         unknown = Overall()
 
-        assert findings.headline(unknown, []) == "Nothing is known yet"
-        assert "has not been read" in findings.summary(unknown)
+        assert needs.headline(unknown, []) == "Nothing is known yet"
+        assert "has not been read" in questions.summary(unknown)

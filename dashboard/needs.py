@@ -1,0 +1,155 @@
+"""What needs somebody, in sentences, worst first: the headline of the overview, and of every tab's title.
+
+Pure functions over what was read; nothing here asks the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from dashboard.formats import age, count, duration, plural, read_moment, shortened
+from dashboard.links import jobs_url
+from dashboard.overall import Overall
+from dashboard.standing import is_late, paused_words, unserved
+from jobs.api import ErrorGroup
+
+LONG_PAUSE_SECONDS = 3600.0
+"""A pause without an end that is older than this needs somebody."""
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing that needs somebody: a finding with its noun linked, and the cause in one line."""
+
+    mark: str  # icon: "dead" or "warning"
+    before: str
+    noun: str
+    url: str
+    after: str
+    cause: str
+    command: str = ""  # what would help, to be run by hand
+    action: str = ""  # label of the link that leads to the remedy
+
+    @property
+    def key(self) -> str:
+        return f"{self.mark} {self.before}{self.noun}"
+
+
+def needs(overall: Overall, groups: Sequence[ErrorGroup] = (), sampled: int = 0) -> list[Need]:
+    """What needs somebody, worst first. ``groups`` are of the newest ``sampled`` dead jobs."""
+    found = [*_dead_needs(overall, groups, sampled)]
+    for pool in overall.pools:
+        found += _pool_needs(pool, overall)
+    return [*found, *_schedule_needs(overall)]
+
+
+def _schedule_needs(overall: Overall) -> list[Need]:
+    if not overall.late:
+        return []
+    url = f"{reverse('dashboard:schedules')}?state=late"
+    if len(overall.late) == 1:
+        before, noun, are = "Schedule ", overall.late[0], " is late"
+    else:
+        before, noun, are = "", plural(len(overall.late), "schedule"), " are late"
+    cause = "It should have fired" if len(overall.late) == 1 else "They should have fired"
+    why = "no worker is alive" if not overall.workers else "nobody has fired it yet"
+    return [Need("warning", before, noun, url, are, f"{cause}, and {why}.", action="Open schedules")]
+
+
+def _dead_needs(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) -> list[Need]:
+    dead = overall.count("dead") or 0
+    if not dead:
+        return []
+    url = reverse("dashboard:dead")
+    if not groups:
+        return [
+            Need(
+                "dead",
+                "",
+                plural(dead, "job"),
+                url,
+                " died",
+                "Retries are spent. They wait to be resubmitted or discarded.",
+            )
+        ]
+    first = groups[0]
+    what = f"{first.error_type}: {first.message}" if first.message else first.error_type
+    if first.count == dead:
+        of_one = " died of one error" if dead > 1 else " died"
+        types = first.types[0] if len(first.types) == 1 else f"{len(first.types)} types"
+        return [
+            Need(
+                "dead",
+                f"{plural(dead, 'job')} of ",
+                types,
+                url,
+                of_one,
+                shortened(what, 160),
+                action="Open dead letters",
+            )
+        ]
+    sample = f" of the newest {count(sampled)}" if sampled < dead else ""
+    are = "is" if first.count == 1 else "are"
+    cause = f"{count(first.count)}{sample} {are} one error of {', '.join(first.types[:2])}: {shortened(what, 120)}"
+    return [Need("dead", "", plural(dead, "job"), url, " died", cause, action="Open dead letters")]
+
+
+def _pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
+    name, ready = pool["name"], pool["ready"]
+    url = jobs_url(pool=name, state="ready")
+    oldest = pool["oldest_ready_age_seconds"]
+    if pool["paused"]:
+        since = read_moment(pool["paused"].get("at"))
+        if (
+            ready
+            and not pool["paused"].get("until")
+            and since
+            and (overall.now - since).total_seconds() > LONG_PAUSE_SECONDS
+        ):
+            cause = f"{paused_words(pool['paused'])} Nothing says when it ends."
+            return [
+                Need(
+                    "warning",
+                    "Pool ",
+                    name,
+                    url,
+                    f" is paused with {plural(ready, 'ready job')}",
+                    cause,
+                    action="Show the jobs",
+                )
+            ]
+        return []
+    if unserved(pool):
+        waited = f"The oldest has waited {duration(oldest)}. " if oldest else ""
+        only = "No worker of this pool is alive." if overall.workers else "No worker is alive at all."
+        return [
+            Need(
+                "warning",
+                "Pool ",
+                name,
+                url,
+                f" has {plural(ready, 'ready job')} and no worker",
+                waited + only,
+                command=f"python manage.py runworkers --pool {name}",
+            )
+        ]
+    if is_late(pool):
+        growing = "" if pool["throughput_per_second"] else " It does not drain."
+        cause = f"{plural(ready, 'job')} ready, {pool['leased']} of {pool['slots_actual']} slots busy.{growing}"
+        return [Need("warning", "Pool ", name, url, f" is {age(oldest)} behind", cause, action="Show the jobs")]
+    return []
+
+
+def headline(overall: Overall, found: Sequence[Need]) -> str:
+    if not overall.known:
+        return "Nothing is known yet"
+    if not found:
+        return "Nothing needs you"
+    number = NUMBERS[len(found)] if len(found) < len(NUMBERS) else count(len(found))
+    return f"{number.capitalize()} thing{'s need' if len(found) > 1 else ' needs'} you"

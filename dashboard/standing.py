@@ -1,0 +1,59 @@
+"""How a pool stands, in words that every page uses: late, unserved, paused, how long until it has drained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dashboard.formats import count, duration, moment, read_moment
+
+LATE_SECONDS = 60.0
+"""A job that is ready for longer than this is late."""
+
+
+def is_late(pool: dict[str, Any]) -> bool:
+    """True when a job is ready for too long, and nobody has paused the pool on purpose."""
+    return (pool["oldest_ready_age_seconds"] or 0) > LATE_SECONDS and not pool["paused"]
+
+
+def unserved(pool: dict[str, Any]) -> bool:
+    """True when jobs are ready that nobody will run: no worker, and nobody has paused the pool on purpose."""
+    return bool(pool["ready"] and not pool["workers"] and not pool["paused"])
+
+
+def pool_state(pool: dict[str, Any]) -> tuple[str, str, str]:
+    """How a pool is doing, as (mark, word, explanation). Healthy is plain: quiet is good."""
+    if pool["paused"]:
+        return "pause", "paused", paused_words(pool["paused"])
+    if not pool["workers"]:
+        return "warning" if unserved(pool) else "", "no worker", ""
+    return "", "working" if pool["leased"] else "idle", ""
+
+
+def paused_words(pause: dict[str, Any]) -> str:
+    """``Paused by ana until 15:00: disk move.``"""
+    words = "Paused"
+    if pause.get("by"):
+        words += f" by {pause['by']}"
+    if until := read_moment(pause.get("until")):
+        words += f" until {moment(until)}"
+    if pause.get("reason"):
+        words += f": {pause['reason']}"
+    return words + "."
+
+
+def drains_in(pool: dict[str, Any]) -> str:
+    """How long until the pool's ready jobs have started: ``now``, ``11 min``, ``never``, ``paused``, ``unknown``."""
+    if pool["paused"]:
+        return "paused"
+    if not pool["ready"]:
+        return "now"
+    if not pool["workers"]:
+        return "never"
+    stands_still = not pool["throughput_per_second"] and is_late(pool)
+    if pool["predicted_wait_seconds"] is None or stands_still:
+        return "unknown"
+    return "now" if pool["predicted_wait_seconds"] < 5 else duration(pool["predicted_wait_seconds"])
+
+
+def busy_words(busy: int, slots: int) -> str:
+    return f"{count(busy)} of {count(slots)} slots busy" if slots else f"{count(busy)} running, no slots"
