@@ -42,7 +42,7 @@ from jobs.engine.types import TypeOverrides, Types
 from jobs.engine.upkeep import Upkeep
 from jobs.engine.workers import Worker, WorkerInfo, WorkerNotFound, Workers
 from jobs.engine.workflows import Workflows
-from jobs.store.codec import new_token
+from jobs.store.codec.ids import new_token
 from jobs.store.connection import Store
 from jobs.store.topology import Topology
 
@@ -117,7 +117,7 @@ class Engine:
         self.pools = Pools(
             store, settings, clock, self.topology, self.workers, self.pauses, self.series, self.caps, self.pending
         )
-        self.schedules = Schedules(store, settings, clock, self.jobs.pending_limit)
+        self.schedules = Schedules(store, settings, clock, self.jobs.creation.pending_limit)
         self.workflows = Workflows(store, settings, clock)
         self.run_control = RunControl(store, settings, clock)
         self.outbox = Outbox(store)

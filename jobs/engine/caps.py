@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from jobs.core.job import Route
 from jobs.exceptions import SchedulerError
-from jobs.store.codec import whole_number
+from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import SettingKeys, partition_keys
 from jobs.store.topology import Topology

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.core.clock import Clock
-from jobs.store.codec import new_token
+from jobs.store.codec.ids import new_token
 from jobs.store.connection import Store
 from jobs.store.keys import SettingKeys
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobs.core.job import Route
-from jobs.store import codec
+from jobs.store.codec.ids import claimed_route
 from jobs.store.connection import Store
 from jobs.store.keys import HOLDER_BUCKETS, HolderKeys, holder_bucket, partition_keys
 
@@ -69,5 +69,5 @@ def forget_id(store: Store, route: Route, job_id: str, given_now: Any) -> None:
     """
     directory = Holders(store, "ids")
     holder = directory.holder(job_id)
-    if codec.claimed_route(holder) == route and void_id(store, route, job_id, given_now):
+    if claimed_route(holder) == route and void_id(store, route, job_id, given_now):
         directory.drop(job_id, holder)

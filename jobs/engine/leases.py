@@ -19,7 +19,11 @@ from jobs.core.states import JobState
 from jobs.engine.batches import BATCH, batches
 from jobs.engine.holders import forget_id
 from jobs.exceptions import LeaseLost
-from jobs.store import codec
+from jobs.store.codec.ids import route_in
+from jobs.store.codec.jobs import CORRUPT_ERROR, encode_progress
+from jobs.store.codec.leases import LeaseDecoder
+from jobs.store.codec.records import decode_record, encode_start
+from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
 
@@ -122,7 +126,7 @@ class Leases:
         now, next_due, left, held_up, corrupt = reply[:5]
         jobs: list[LeasedJob] = []
         unreadable: list[Failure] = []
-        decode = codec.LeaseDecoder(route, token, now).decode
+        decode = LeaseDecoder(route, token, now).decode
         given = iter(reply[5:])
         for job_id, record, body in zip(given, given, given, strict=True):
             try:
@@ -158,10 +162,10 @@ class Leases:
 
         raw_record, raw_body = self._store.read(send)
         try:
-            record = codec.decode_record(raw_record or b"")
+            record = decode_record(raw_record or b"")
             if record.state != JobState.LEASED or record.token != token:
                 return None
-            return codec.LeaseDecoder(route, token, record.leased_at).decode(job_id.encode(), raw_record, raw_body)
+            return LeaseDecoder(route, token, record.leased_at).decode(job_id.encode(), raw_record, raw_body)
         except ValueError:
             return None
 
@@ -185,7 +189,7 @@ class Leases:
         for batch in batches(completions, lambda completion: len(completion.result or b"")):
             groups: defaultdict[tuple[str, str, int | None], list[Any]] = defaultdict(list)
             for job_id, token, type_name, started_at, result, ttl_ms in batch:
-                start = codec.encode_start(started_at)
+                start = encode_start(started_at)
                 groups[token, type_name, ttl_ms] += (job_id, start + result if result else start)
             items: list[Any] = []
             for (token, type_name, ttl_ms), starts in groups.items():
@@ -279,7 +283,7 @@ class Leases:
         """Job type → parked jobs."""
         keys = self._keys(route)
         raw = self._store.read(lambda client: client.hgetall(keys.parked))
-        return {name.decode(): codec.whole_number(count) or 0 for name, count in raw.items()}
+        return {name.decode(): whole_number(count) or 0 for name, count in raw.items()}
 
     def progress(self, lease: LeasedJob, current: float, total: float | None = None, message: str = "") -> None:
         """Stores how far the job is. LeaseLost where it is not ours any more."""
@@ -292,7 +296,7 @@ class Leases:
         for batch in batches(told):
             items: list[Any] = []
             for lease, current, total, message in batch:
-                items += (lease.id, lease.token, codec.encode_progress(current, total, message[:500]))
+                items += (lease.id, lease.token, encode_progress(current, total, message[:500]))
             answers = self._answers("job_progress", route, items)
             leases = [(lease.id, lease.token) for lease, *_ in batch]
             lost += [lease for lease, answer in zip(leases, answers, strict=True) if answer == "lost"]
@@ -324,7 +328,7 @@ class Leases:
                 if kept + len(gone) < min(limit, BATCH):
                     break
         for job_id in forgotten:
-            if codec.route_in(job_id) is None:
+            if route_in(job_id) is None:
                 forget_id(self._store, route, job_id, self._now())
         return len(forgotten)
 
@@ -383,7 +387,5 @@ def _moment_or_none(value: Any) -> int | None:
 
 
 def _unreadable(job_id: bytes, token: str, now: int, reason: str) -> Failure:
-    error = msgspec.json.encode(
-        {**codec.CORRUPT_ERROR, "message": f"What is stored of this job cannot be read: {reason}"}
-    )
+    error = msgspec.json.encode({**CORRUPT_ERROR, "message": f"What is stored of this job cannot be read: {reason}"})
     return Failure(job_id, token, "", now, "dead", error=error)

@@ -21,8 +21,10 @@ from jobs.core.limits import TypeLimits
 from jobs.core.states import JobState
 from jobs.engine.batches import READ_BATCH, batches
 from jobs.registry import registry
-from jobs.store import codec
-from jobs.store.codec import whole_number
+from jobs.store.codec.bodies import decode_body
+from jobs.store.codec.ids import parse_route
+from jobs.store.codec.records import decode_record
+from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import LimitKeys, PartitionKeys, SettingKeys, partition_keys
 from jobs.store.topology import Topology
@@ -213,7 +215,7 @@ class Limits:
             by_route[text].append(job_id)
         vain: list[bytes] = []
         for text, ids in by_route.items():
-            route = codec.parse_route(text.decode())
+            route = parse_route(text.decode())
             if route is None or not self._topology.exists(route):
                 vain += ids
             else:
@@ -267,7 +269,7 @@ class Limits:
                 by_route[holding.partition("\n")[0].rstrip()].append((job_id, token))
         over: set[Lease] = set()
         for text, leases in by_route.items():
-            route = codec.parse_route(text)
+            route = parse_route(text)
             for batch in batches(leases):
                 over |= self._over(route, batch) if route else set(batch)
         return over
@@ -453,7 +455,7 @@ def _items(groups: _Groups, token: str) -> list[Any]:
 
 def _is_held(raw_record: bytes | None, token: str) -> bool:
     try:
-        record = codec.decode_record(raw_record or b"")
+        record = decode_record(raw_record or b"")
     except ValueError:
         return False
     return record.state == JobState.LEASED and record.token == token
@@ -461,7 +463,7 @@ def _is_held(raw_record: bytes | None, token: str) -> bool:
 
 def _type_in(body: bytes | None) -> str:
     try:
-        return codec.decode_body(body or b"").type
+        return decode_body(body or b"").type
     except ValueError:
         return ""
 

@@ -16,7 +16,9 @@ from jobs.core.job import Route
 from jobs.core.states import TERMINAL, JobState
 from jobs.core.workflow import NodeView
 from jobs.engine.batches import READ_BATCH, batches
-from jobs.store import codec
+from jobs.store.codec.ids import route_in
+from jobs.store.codec.jobs import last_error
+from jobs.store.codec.records import Record, decode_record
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
 
@@ -104,7 +106,7 @@ class Outbox:
         job itself is gone, with a store that was emptied or by hand."""
         by_route: defaultdict[Route, list[str]] = defaultdict(list)
         for job_id in nodes:
-            if (route := codec.route_in(job_id)) is not None:
+            if (route := route_in(job_id)) is not None:
                 by_route[route].append(job_id)
         found: list[News] = []
         for route, job_ids in by_route.items():
@@ -146,9 +148,9 @@ def _missed(run_id: str, view: NodeView, job_id: str, *, is_there: bool, raw: by
         yield News(run_id, view.key, job_id, view.version + 1 | 1, JobState.DEAD, error=GONE)
         return
     try:
-        record = codec.decode_record(raw) if raw else codec.Record()
+        record = decode_record(raw) if raw else Record()
     except ValueError:
-        record = codec.Record(state=JobState.DEAD)
+        record = Record(state=JobState.DEAD)
     if record.state in TERMINAL:
         version = max(version_of(record.resubmissions, is_over=True), view.version + 1 | 1)
         yield News(
@@ -159,11 +161,11 @@ def _missed(run_id: str, view: NodeView, job_id: str, *, is_there: bool, raw: by
 def _news(job_id: bytes, node: bytes, raw: bytes, result: bytes, attempts: bytes) -> News:
     run, _, key = node.decode().partition("\n")
     try:
-        record = codec.decode_record(raw)
+        record = decode_record(raw)
     except ValueError:
-        record = codec.Record(state=JobState.DEAD)
+        record = Record(state=JobState.DEAD)
     is_over = record.state in TERMINAL
-    error = codec.last_error(attempts) if record.state in (JobState.DEAD, JobState.CANCELLED) else None
+    error = last_error(attempts) if record.state in (JobState.DEAD, JobState.CANCELLED) else None
     return News(
         run=run,
         node=key,

@@ -21,8 +21,8 @@ from jobs.engine.pauses import Pauses
 from jobs.engine.series import Recent, Series
 from jobs.engine.workers import Workers
 from jobs.exceptions import SchedulerError
-from jobs.store import codec
-from jobs.store.codec import whole_number
+from jobs.store.codec.jobs import ready_since
+from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import SettingKeys, partition_keys
 from jobs.store.topology import Topology, checked_pool
@@ -314,7 +314,7 @@ class Pools:
             return list(pipeline.execute())
 
         replies = iter(self._store.read(read_both))
-        since = [codec.ready_since(next(replies), next(replies)) for _ in pairs]
+        since = [ready_since(next(replies), next(replies)) for _ in pairs]
         oldest = iter([min(filter(None, since[at : at + 2]), default=0) for at in range(0, len(since), 2)])
         return [0 if end is None else next(oldest) for end in ends]
 

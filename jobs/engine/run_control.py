@@ -17,7 +17,9 @@ from jobs.core.workflow import Node, NodeView
 from jobs.engine.batches import batches
 from jobs.engine.run_nodes import Birth
 from jobs.exceptions import WrongState
-from jobs.store import codec, run_codec
+from jobs.store.codec.bodies import encode_header
+from jobs.store.codec.ids import route_in
+from jobs.store.codec.runs import encode_node
 from jobs.store.connection import Store
 from jobs.store.keys import RunKeys, WorkflowKeys, partition_keys
 
@@ -120,7 +122,7 @@ class RunControl:
         for batch in batches(nodes, limit=250):
             items: list[Any] = []
             for node in batch:
-                items += (node.key, run_codec.encode_node(node))
+                items += (node.key, encode_node(node))
             revived += self._run("workflow_revive", run_id, items)
         return revived
 
@@ -130,12 +132,12 @@ class RunControl:
         answers: dict[str, str] = {}
         groups: dict[Any, list[Birth]] = {}
         for birth in births:
-            groups.setdefault(codec.route_in(birth.id), []).append(birth)
+            groups.setdefault(route_in(birth.id), []).append(birth)
         for route, group in groups.items():
             for batch in batches(group, lambda birth: len(birth.payload), limit=200):
                 items: list[Any] = []
                 for birth in batch:
-                    body = codec.encode_header(birth.spec) + birth.payload
+                    body = encode_header(birth.spec) + birth.payload
                     items += (birth.id, f"{birth.run}\n{birth.node}", birth.again, body)
                 keys = partition_keys(self._store.namespace, route)
                 made = self._store.run("node_resubmit", keys, items, given_now=self._now())

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from jobs.core.job import JobSpec
 from jobs.core.workflow import Edge, Kind, Node, graph
-from jobs.store import run_codec
+from jobs.store.codec.runs import ALWAYS, NO_JOB, decode_node, decode_state, encode_node
 
 EDGES = 500
 """Edges that are laid in one call."""
@@ -90,16 +90,16 @@ def _item(
     first: int,
     piece: Sequence[tuple[str, Edge]],
 ) -> Iterator[Any]:
-    flags = (run_codec.ALWAYS if node.always or is_always else 0) | (0 if node.kind is Kind.JOB else run_codec.NO_JOB)
+    flags = (ALWAYS if node.always or is_always else 0) | (0 if node.kind is Kind.JOB else NO_JOB)
     yield from (node.key, node.wanted(parents), parents, flags, depth, scope)
-    yield from (run_codec.encode_node(node) if first == 0 else b"", first, len(piece))
+    yield from (encode_node(node) if first == 0 else b"", first, len(piece))
     for parent, kind in piece:
         yield from (_KINDS[kind], parent)
 
 
 def decode_handed(rank: bytes, raw_state: bytes, raw_node: bytes) -> Handed:
     """A node as ``workflow_step`` hands it out."""
-    state, stored = run_codec.decode_state(raw_state), run_codec.decode_node(raw_node)
+    state, stored = decode_state(raw_state), decode_node(raw_node)
     return Handed(
         int(rank),
         stored.node,
@@ -108,5 +108,5 @@ def decode_handed(rank: bytes, raw_state: bytes, raw_node: bytes) -> Handed:
         state.again,
         state.released_at,
         stored.depth,
-        bool(stored.flags & run_codec.ALWAYS),
+        bool(stored.flags & ALWAYS),
     )

@@ -9,7 +9,7 @@ import msgspec
 from jobs.core.autoscale import Decision, Sighting
 from jobs.core.clock import Clock
 from jobs.core.job import iso, moment
-from jobs.store.codec import new_token
+from jobs.store.codec.ids import new_token
 from jobs.store.connection import Store
 from jobs.store.keys import SettingKeys
 

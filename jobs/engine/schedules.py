@@ -20,7 +20,8 @@ from jobs.core.job import JobSpec, Route
 from jobs.core.schedule.definition import Stored
 from jobs.core.schedule.plan import State
 from jobs.engine.batches import batches
-from jobs.store import codec
+from jobs.store.codec.bodies import encode_header
+from jobs.store.codec.ids import derived_id, route_in
 from jobs.store.connection import Store
 from jobs.store.keys import ScheduleKeys, partition_keys
 
@@ -181,7 +182,7 @@ class Schedules:
             for batch in batches(group, lambda firing: len(firing.payload)):
                 items: list[Any] = []
                 for firing in batch:
-                    items += (firing.id, codec.encode_header(firing.spec) + firing.payload)
+                    items += (firing.id, encode_header(firing.spec) + firing.payload)
                 limit = self._pending_limit(batch[0].spec)
                 _, *made = self._store.run(
                     "job_fire",
@@ -341,11 +342,11 @@ class Schedules:
 
 def firing_id(name: str, nominal: int, route: Route) -> str:
     """The id of the job of a firing: the same wherever and whenever it is made, and no other's."""
-    return codec.derived_id(nominal, f"schedule\0{name}", route)
+    return derived_id(nominal, f"schedule\0{name}", route)
 
 
 def _kind_of_job(firing: Firing) -> tuple[Route, str, int]:
-    route = codec.route_in(firing.id)
+    route = route_in(firing.id)
     assert route is not None
     return route, firing.spec.type, firing.spec.priority
 

@@ -17,7 +17,7 @@ import msgspec
 from jobs.core.clock import Clock
 from jobs.core.figures import Figures, by_type
 from jobs.core.job import Route, iso, moment
-from jobs.store.codec import whole_number
+from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
 

@@ -46,7 +46,7 @@ class Upkeep:
         for claims in batches(self._unique.sweep(bucket), limit=READ_BATCH):
             jobs = self._jobs.get_many(job_id for _, job_id in claims)
             for (name, job_id), job in zip(claims, jobs, strict=True):
-                if not self._jobs.holds_unique_key(job, name) if job else self._is_abandoned(job_id):
+                if not self._jobs.unique_keys.holds(job, name) if job else self._is_abandoned(job_id):
                     dropped += self._unique.drop(name, job_id)
         return dropped
 

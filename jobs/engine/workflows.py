@@ -17,7 +17,9 @@ from jobs.engine.batches import batches
 from jobs.engine.outbox import News
 from jobs.engine.run_nodes import Birth, StepReply, calls, decode_handed
 from jobs.exceptions import RunNotFound
-from jobs.store import codec, run_codec
+from jobs.store.codec.bodies import encode_header
+from jobs.store.codec.ids import new_head, route_in
+from jobs.store.codec.runs import decode_facts, decode_json, decode_state, decode_view, encode_facts
 from jobs.store.connection import Store
 from jobs.store.keys import RunKeys, WorkflowKeys, partition_keys
 
@@ -60,7 +62,7 @@ class Workflows:
             run=run_id,
             wait=CLAIM_MS,
         )
-        items = run_codec.encode_facts({"name": name, **facts})
+        items = encode_facts({"name": name, **facts})
         reply: bytes = self._run("workflow_create", run_id, items, given_now=self._now())
         return reply.decode()
 
@@ -129,13 +131,13 @@ class Workflows:
         answers: dict[str, str] = {}
         groups: dict[tuple[Any, ...], list[Birth]] = {}
         for birth in births:
-            key = (codec.route_in(birth.id), birth.spec.type, birth.spec.priority, birth.spec.delay_ms)
+            key = (route_in(birth.id), birth.spec.type, birth.spec.priority, birth.spec.delay_ms)
             groups.setdefault(key, []).append(birth)
         for (route, type_name, priority, delay), group in groups.items():
             for batch in batches(group, lambda birth: len(birth.payload)):
                 items: list[Any] = []
                 for birth in batch:
-                    body = codec.encode_header(birth.spec) + birth.payload
+                    body = encode_header(birth.spec) + birth.payload
                     items += (birth.id, f"{birth.run}\n{birth.node}", body)
                 _, *made = self._store.run(
                     "node_enqueue",
@@ -246,7 +248,7 @@ class Workflows:
 
         raw = iter(self._store.read(send) if run_ids else [])
         return [
-            run_codec.decode_facts(run_id, run, counts) if b"state" in run else None
+            decode_facts(run_id, run, counts) if b"state" in run else None
             for run_id, run, counts in zip(run_ids, raw, raw, strict=True)
         ]
 
@@ -309,7 +311,7 @@ class Workflows:
 
         raw = iter(self._store.read(read) if failed else [])
         return {
-            run_id: run_codec.decode_view(rank, state, node, error)
+            run_id: decode_view(rank, state, node, error)
             for (_, run_id, rank), state, node, error in zip(failed, raw, raw, raw, strict=True)
             if state and node
         }
@@ -326,9 +328,9 @@ class Workflows:
         states, results, errors = self._columns((keys.states, keys.results, keys.errors), ranks)
         found = {}
         for (key, _), raw, result, error in zip(known, states, results, errors, strict=True):
-            state = run_codec.decode_state(raw)
+            state = decode_state(raw)
             if state.ended_at:
-                found[key] = Ended(state.word, run_codec.json_or_none(result), run_codec.json_or_none(error))
+                found[key] = Ended(state.word, decode_json(result), decode_json(error))
                 if not state.job and state.word != "skipped" and not result and not error:
                     found[key] = self._group_ended(run_id, key) or found[key]
         return found
@@ -369,7 +371,7 @@ class Workflows:
         keys = self._keys(run_id)
         states, nodes, errors = self._columns((keys.states, keys.nodes, keys.errors), ranks)
         return [
-            run_codec.decode_view(rank, state, node, error) if state and node else None
+            decode_view(rank, state, node, error) if state and node else None
             for rank, state, node, error in zip(ranks, states, nodes, errors, strict=True)
         ]
 
@@ -419,4 +421,4 @@ class Workflows:
 
 def new_run_id() -> str:
     """Sorts by time."""
-    return codec.new_head()
+    return new_head()

@@ -13,7 +13,7 @@ from jobs.engine import Engine
 from jobs.engine.run_control import Deadline
 from jobs.exceptions import JobNotFound, RunNotFound, WorkflowInvalid, WrongState
 from jobs.runtime.relaying import Relay
-from jobs.store.codec import route_in
+from jobs.store.codec.ids import route_in
 
 OUT_OF_TIME = "Its time limit has passed."
 WAITED_LONG_ENOUGH = "WaitTimedOut"

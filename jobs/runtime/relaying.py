@@ -31,7 +31,7 @@ from jobs.engine.workflows import CREATE_MS
 from jobs.exceptions import OutcomeUnknown, RunNotFound, SchedulerError, StoreRefused, StoreUnavailable
 from jobs.runtime import node_jobs
 from jobs.runtime.growing import OPENERS
-from jobs.store import codec
+from jobs.store.codec.ids import derived_id, route_in
 
 log = logging.getLogger("jobs.runtime")
 
@@ -102,7 +102,7 @@ class Relay:
         error: services of worker hosts will tell."""
         by_route: defaultdict[Route, list[str]] = defaultdict(list)
         for job_id in job_ids:
-            if (route := codec.route_in(job_id)) is not None:
+            if (route := route_in(job_id)) is not None:
                 by_route[route].append(job_id)
         try:
             for route in self.engine.outbox.routes_with_news(list(by_route)):
@@ -199,7 +199,7 @@ class Relay:
 
     def _new_id(self, run_id: str, one: Handed, pool: str) -> str:
         name = f"node\0{run_id}\0{one.node.key}"
-        return codec.derived_id(one.released_at, name, self.engine.topology.route_for(pool, name))
+        return derived_id(one.released_at, name, self.engine.topology.route_for(pool, name))
 
     def _values(self, run_id: str, handed: Sequence[Handed]) -> tuple[Any, dict[str, Ended]]:
         """What payloads take from the run and from parents; nothing is read where none takes anything."""

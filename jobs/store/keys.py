@@ -56,7 +56,7 @@ class PartitionKeys:
 
     def __init__(self, namespace: str, route: Route) -> None:
         prefix = f"{namespace}:{{{route}}}:"
-        # Bodies: hash id → times, header, payload (jobs.store.codec). "" marks a voided id. Bound: retention, discard.
+        # Bodies: hash id → times, header, payload (codec/bodies.py). "" marks a voided id. Bound: retention, discard.
         self.bodies = prefix + "bodies"
         # States: hash id → packed record (include/record_fields.lua). A job that was never touched has none.
         self.states = prefix + "states"
@@ -224,7 +224,7 @@ class ScheduleKeys:
 
 
 class RunKeys:
-    """One run of a workflow, in a slot of its own; nodes go by their rank (jobs.store.run_codec). Bound: retention."""
+    """One run of a workflow, in a slot of its own; nodes go by their rank (jobs.store.codec.runs). Bound: retention."""
 
     __slots__ = (
         "agenda",

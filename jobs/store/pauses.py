@@ -13,7 +13,7 @@ import msgspec
 
 from jobs.core.job import Route
 from jobs.core.pause import EVERYTHING, Pause, PauseState, Scope, scope_of
-from jobs.store.codec import whole_number
+from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import SettingKeys, partition_keys
 

@@ -14,7 +14,7 @@ import msgspec
 
 from jobs.core.job import Route
 from jobs.core.options import check_pool
-from jobs.store import codec
+from jobs.store.codec.ids import claimed_route
 from jobs.store.connection import Store
 from jobs.store.keys import HolderKeys, SettingKeys
 from jobs.store.pauses import tell_new_pool
@@ -106,7 +106,7 @@ class Topology:
         """The route of a caller's id, by the directory; None where nobody claimed it."""
         keys = HolderKeys(self._store.namespace, "ids", job_id)
         raw = self._store.read(lambda client: client.hget(keys.holders, job_id))
-        return codec.claimed_route(raw.decode(errors="replace")) if raw else None
+        return claimed_route(raw.decode(errors="replace")) if raw else None
 
     def _refresh(self, *, force: bool = False) -> None:
         if not force and time.monotonic() - self._read_at < (TOLD_SECONDS if self.is_told else REFRESH_SECONDS):

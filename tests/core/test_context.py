@@ -15,7 +15,7 @@ from jobs.core.context import Context, activate, current_context, deactivate
 from jobs.core.job import LeasedJob, Route
 from jobs.core.job_log import JobLog
 from jobs.exceptions import JobCancelled, LeaseLost, OptionInvalid
-from jobs.store.codec import encode_progress
+from jobs.store.codec.jobs import encode_progress
 from jobs.store.log_lines import decode_line, encode_line
 
 

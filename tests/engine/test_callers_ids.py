@@ -135,7 +135,7 @@ class Interrupted:
     """Lets something happen between the two steps of the next enqueue of a caller's id."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, engine: Engine, between: Callable[[], object]) -> None:
-        claim = engine.jobs._claim_id
+        claim = engine.jobs.creation._claim_id
         self.times = 0
 
         def claim_and_wait(job_id: str, route: Route, void_seen: str = "") -> Route:
@@ -145,7 +145,7 @@ class Interrupted:
                 between()
             return claimed
 
-        monkeypatch.setattr(engine.jobs, "_claim_id", claim_and_wait)
+        monkeypatch.setattr(engine.jobs.creation, "_claim_id", claim_and_wait)
 
 
 def test_a_slow_producer_whose_claim_was_swept_creates_its_job_all_the_same(

@@ -8,7 +8,7 @@ from jobs.core.job import JobSpec, Route, Unique
 from jobs.engine import Engine, new_token
 from jobs.engine.caps import PartitionLoad, shares
 from jobs.exceptions import PoolFull
-from jobs.store import codec
+from jobs.store.codec.ids import new_ids
 from jobs.store.keys import SettingKeys
 from jobs.store.topology import Topology
 from tests.support.clock import ManualClock
@@ -104,7 +104,7 @@ class TestSharesOfPartitions:
         return Topology(engine.store).partitions("wide")
 
     def fill(self, engine: Engine, route: Route, count: int) -> None:
-        engine.jobs.enqueue(JobSpec(type="t", pool="wide"), [b"{}"] * count, ids=codec.new_ids(route, count))
+        engine.jobs.enqueue(JobSpec(type="t", pool="wide"), [b"{}"] * count, ids=new_ids(route, count))
 
     def lease(self, engine: Engine, route: Route, limit: int = 100) -> int:
         reply = engine.leases.lease(route, worker="w", token=new_token(), limit=limit, lease_ms=LEASE_MS)

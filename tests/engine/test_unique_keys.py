@@ -73,7 +73,7 @@ def test_a_replacement_that_fails_half_way_names_the_job_that_it_cancelled(
     def away(*_: object, **__: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(engine.jobs, "_create", away)
+    monkeypatch.setattr(engine.jobs.creation, "_create", away)
 
     with pytest.raises(OutcomeUnknown, match=f"{first.id} was cancelled"):
         enqueue(engine, on="replace")

@@ -203,7 +203,9 @@ def _never(*_: Any) -> bool:
     return False
 
 
-PYTHON_BUGS = (PythonBug("a unique key is taken from a live job", "jobs.engine.jobs.Jobs", "holds_unique_key", _never),)
+PYTHON_BUGS = (
+    PythonBug("a unique key is taken from a live job", "jobs.engine.jobs.unique_keys.UniqueKeys", "holds", _never),
+)
 
 
 @dataclass(frozen=True)

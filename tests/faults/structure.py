@@ -15,7 +15,9 @@ from typing import Any
 import redis
 
 from jobs.core.job import Route
-from jobs.store.codec import Body, Record, decode_body, decode_record, parse_route
+from jobs.store.codec.bodies import Body, decode_body
+from jobs.store.codec.ids import parse_route
+from jobs.store.codec.records import Record, decode_record
 from jobs.store.keys import is_known
 
 LINES = (

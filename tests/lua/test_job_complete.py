@@ -8,14 +8,14 @@ import pytest
 
 from jobs.core.histogram import bucket_of
 from jobs.exceptions import SchedulerError
-from jobs.store import codec
+from jobs.store.codec.records import encode_start
 from tests.support.partition import NOW, Partition, body, held, record
 
 STARTED = NOW - 400
 
 
 def item(job_id: str, *, token: str = "token", result: bytes = b"", ttl: int | str = "") -> list[Any]:
-    return [token, "t", ttl, 1, job_id, codec.encode_start(STARTED) + result]
+    return [token, "t", ttl, 1, job_id, encode_start(STARTED) + result]
 
 
 def call(partition: Partition, *items: list[Any]) -> Any:
@@ -114,7 +114,7 @@ def test_jobs_of_one_lease_end_by_one_group_whatever_became_of_their_neighbours(
         "f": held(attempt=7, errors=6, worker="a longer name", started_at=STARTED - 1),
     }
     partition.put({"states": stored, "leased": dict.fromkeys(stored, NOW + 5_000)})
-    starts = [value for job_id in stored for value in (job_id, codec.encode_start(STARTED) + job_id.encode())]
+    starts = [value for job_id in stored for value in (job_id, encode_start(STARTED) + job_id.encode())]
 
     reply = partition.run("job_complete", "token", "t", "", len(stored), *starts, attempts_kept=25)
 
@@ -137,5 +137,5 @@ def test_a_group_that_claims_more_jobs_than_it_brings_changes_nothing(partition:
     partition.put({"states": {"a": held()}, "leased": {"a": NOW + 1}})
 
     with pytest.raises(SchedulerError, match="count"):
-        partition.run("job_complete", "token", "t", "", STARTED, "a", codec.encode_start(STARTED), attempts_kept=25)
+        partition.run("job_complete", "token", "t", "", STARTED, "a", encode_start(STARTED), attempts_kept=25)
     assert partition.state()["leased"] == {"a": NOW + 1}

@@ -8,10 +8,10 @@ import pytest
 
 from jobs.core.job import JobSpec
 from jobs.exceptions import PoolFull
-from jobs.store import codec
+from jobs.store.codec.bodies import encode_header
 from tests.support.partition import NOW, Partition, State, body, due, place
 
-HEADER = codec.encode_header(JobSpec(type="t"))
+HEADER = encode_header(JobSpec(type="t"))
 FRESH = body(created_at=NOW, run_at=NOW)
 
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from jobs.core.histogram import bucket_of
-from jobs.store import codec
-from jobs.store.codec import Record
+from jobs.store.codec.bodies import TIMES
+from jobs.store.codec.records import Record, decode_record
 from tests.support.partition import NOW, Partition, body, due, error, held, packed, place, record
 
 FIRST = "first"
@@ -28,7 +28,7 @@ def call(partition: Partition, **changes: Any) -> Any:
         "paused": paused,
         "corrupt": corrupt,
         "ids": jobs[::3],
-        "records": [codec.decode_record(raw) if raw else FIRST for raw in map(_bytes, jobs[1::3])],
+        "records": [decode_record(raw) if raw else FIRST for raw in map(_bytes, jobs[1::3])],
         "bodies": list(map(_bytes, jobs[2::3])),
     }
 
@@ -45,7 +45,7 @@ def leased(**fields: Any) -> Record:
 
 def times(created_at: float, run_at: float) -> bytes:
     """A body with these times."""
-    return codec._TIMES.pack(created_at, run_at) + body()[16:]
+    return TIMES.pack(created_at, run_at) + body()[16:]
 
 
 def test_the_first_in_line_are_given_with_all_that_a_worker_needs(partition: Partition) -> None:

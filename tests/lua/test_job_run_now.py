@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.exceptions import JobNotFound, WrongState
-from jobs.store.codec import Record
+from jobs.store.codec.records import Record
 from tests.support.partition import NOW, Partition, State, body, due, held, place, record
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.engine.leases import _PruneKeys
-from jobs.store import codec
+from jobs.store.codec.records import decode_record, encode_start
 from tests.support.partition import NOW, Partition, State, body, held, packed, place, record
 
 NODES = {"a": "run-1\nextract"}
@@ -21,11 +21,11 @@ CORRUPT: State = {"bodies": {"a": b"?"}, "ready": {"a": place(1)}}
 FAIL = ("a", "token", "t", NOW, "dead", 5, 0, "{}")
 
 ENDS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any], str]] = {
-    "succeeded": (HELD, "job_complete", ("token", "t", "", 1, "a", codec.encode_start(NOW - 5)), KEPT, "succeeded"),
+    "succeeded": (HELD, "job_complete", ("token", "t", "", 1, "a", encode_start(NOW - 5)), KEPT, "succeeded"),
     "stopped at its end": (
         STOPPED,
         "job_complete",
-        ("token", "t", "", 1, "a", codec.encode_start(1)),
+        ("token", "t", "", 1, "a", encode_start(1)),
         KEPT,
         "cancelled",
     ),
@@ -53,7 +53,7 @@ GOES_ON: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
 def outbox(partition: Partition) -> dict[str, str]:
     """Job → the state that its run is to hear of."""
     found: Any = partition.store.client.hgetall(partition.keys.outbox)
-    return {job_id.decode(): codec.decode_record(raw).state for job_id, raw in found.items()}
+    return {job_id.decode(): decode_record(raw).state for job_id, raw in found.items()}
 
 
 @pytest.mark.parametrize(("before", "name", "items", "arguments", "state"), ENDS.values(), ids=ENDS)

@@ -10,8 +10,10 @@ import pytest
 from jobs.core.job import JobSpec, Route, Unique
 from jobs.core.states import JobState
 from jobs.exceptions import OptionInvalid
-from jobs.store import codec
-from jobs.store.codec import Record
+from jobs.store.codec.bodies import FORMAT, TIMES, decode_body, encode_header
+from jobs.store.codec.ids import new_ids, new_token, parse_route, route_in
+from jobs.store.codec.leases import LeaseDecoder
+from jobs.store.codec.records import Record, decode_record
 from tests.support.partition import NOW, body, packed, record
 
 ROUTE = Route("my.pool-1", 12, 3)
@@ -21,21 +23,21 @@ ROUTE = Route("my.pool-1", 12, 3)
 
 
 def test_an_id_carries_its_route() -> None:
-    [job_id] = codec.new_ids(ROUTE, 1)
+    [job_id] = new_ids(ROUTE, 1)
 
-    assert codec.route_in(job_id) == ROUTE
+    assert route_in(job_id) == ROUTE
     assert len(job_id) == 20 + 1 + len("my.pool-1.12.3")
 
 
 def test_ids_of_one_call_and_of_later_calls_sort_in_the_order_in_which_they_were_made() -> None:
-    first = codec.new_ids(ROUTE, 1_000)
+    first = new_ids(ROUTE, 1_000)
 
     assert first == sorted(set(first))
-    assert first[0][:9] <= codec.new_ids(ROUTE, 1)[0][:9]
+    assert first[0][:9] <= new_ids(ROUTE, 1)[0][:9]
 
 
 def test_ids_do_not_meet() -> None:
-    made = [job_id for _ in range(2_000) for job_id in codec.new_ids(ROUTE, 3)]
+    made = [job_id for _ in range(2_000) for job_id in new_ids(ROUTE, 3)]
 
     assert len(set(made)) == len(made)
 
@@ -60,16 +62,16 @@ def test_ids_do_not_meet() -> None:
     ],
 )
 def test_other_texts_carry_none(text: str) -> None:
-    assert codec.route_in(text) is None
+    assert route_in(text) is None
 
 
 @pytest.mark.parametrize("route", [Route("p", 1, 0), Route("a.b.c", 2, 15), Route("p.1.0", 1, 0), Route("9", 9, 9)])
 def test_a_route_reads_back_from_its_text(route: Route) -> None:
-    assert codec.parse_route(str(route)) == route
+    assert parse_route(str(route)) == route
 
 
 def test_tokens_are_random_and_fit_a_record() -> None:
-    tokens = {codec.new_token() for _ in range(1_000)}
+    tokens = {new_token() for _ in range(1_000)}
 
     assert len(tokens) == 1_000
     assert {len(token) for token in tokens} == {16}
@@ -98,7 +100,7 @@ def test_a_body_reads_back_as_it_was_asked_for() -> None:
         node="n",
     )
 
-    found = codec.decode_body(codec._TIMES.pack(NOW, NOW + 5) + codec.encode_header(spec) + b'{"x":[]}')
+    found = decode_body(TIMES.pack(NOW, NOW + 5) + encode_header(spec) + b'{"x":[]}')
 
     assert (found.created_at, found.run_at, found.payload) == (NOW, NOW + 5, b'{"x":[]}')
     assert (found.type, found.priority, found.max_retries, found.max_crashes) == ("email.send", -100, 0, 9)
@@ -118,14 +120,14 @@ def test_a_body_reads_back_as_it_was_asked_for() -> None:
 
 
 def test_what_was_not_asked_for_takes_no_room() -> None:
-    assert len(codec.encode_header(JobSpec(type="t"))) < 64
-    assert codec.decode_body(body()).extras == {}
+    assert len(encode_header(JobSpec(type="t"))) < 64
+    assert decode_body(body()).extras == {}
 
 
 @pytest.mark.parametrize("meta", [{"k": "x" * 70_000}, {"k": "\ud800"}, {"\udfff": "v"}])
 def test_a_header_that_cannot_be_stored_is_refused(meta: dict[str, str]) -> None:
     with pytest.raises(OptionInvalid):
-        codec.encode_header(JobSpec(type="t", meta=meta))
+        encode_header(JobSpec(type="t", meta=meta))
 
 
 def test_bytes_that_are_no_body_are_refused_whatever_they_are() -> None:
@@ -137,17 +139,17 @@ def test_bytes_that_are_no_body_are_refused_whatever_they_are() -> None:
             if bad:
                 bad[chance.randrange(len(bad))] = chance.randrange(256)
         try:
-            codec.decode_body(bytes(bad))
+            decode_body(bytes(bad))
         except ValueError:
             continue
 
 
 def test_a_body_of_a_later_format_is_not_guessed_at() -> None:
     raw = bytearray(body())
-    raw[19] = codec.FORMAT + 1
+    raw[19] = FORMAT + 1
 
-    with pytest.raises(ValueError, match=f"format {codec.FORMAT + 1}"):
-        codec.decode_body(bytes(raw))
+    with pytest.raises(ValueError, match=f"format {FORMAT + 1}"):
+        decode_body(bytes(raw))
 
 
 # Records ------------------------------------------------------------------------------------------------------------
@@ -174,7 +176,7 @@ def test_a_record_reads_back(state: JobState) -> None:
         worker="wörker",
     )
 
-    assert codec.decode_record(packed(written)) == written
+    assert decode_record(packed(written)) == written
 
 
 def test_every_cut_of_a_record_is_refused() -> None:
@@ -182,13 +184,13 @@ def test_every_cut_of_a_record_is_refused() -> None:
 
     for length in range(len(raw) - 2):
         with pytest.raises(ValueError, match="not a job record"):
-            codec.decode_record(raw[:length])
+            decode_record(raw[:length])
 
 
 @pytest.mark.parametrize("code", [0, 10, 255])
 def test_a_record_of_no_state_is_refused(code: int) -> None:
     with pytest.raises(ValueError, match="not a job record"):
-        codec.decode_record(bytes([code]) + packed(record("ready"))[1:])
+        decode_record(bytes([code]) + packed(record("ready"))[1:])
 
 
 def test_a_fresh_record_is_all_zero() -> None:
@@ -211,17 +213,17 @@ def test_jobs_of_one_lease_call_are_read_as_each_of_them_alone() -> None:
         JobSpec(type="t", pool="p", rate_key="a"),
     ]
     times = struct.pack(">dd", NOW, NOW)
-    bodies = [times + codec.encode_header(spec) + b'{"n":%d}' % number for number, spec in enumerate(specs)]
+    bodies = [times + encode_header(spec) + b'{"n":%d}' % number for number, spec in enumerate(specs)]
 
-    together = codec.LeaseDecoder(ROUTE, "token", NOW)
+    together = LeaseDecoder(ROUTE, "token", NOW)
     for raw in bodies * 2:
-        assert together.decode(b"id", b"", raw) == codec.LeaseDecoder(ROUTE, "token", NOW).decode(b"id", b"", raw)
+        assert together.decode(b"id", b"", raw) == LeaseDecoder(ROUTE, "token", NOW).decode(b"id", b"", raw)
 
 
 def test_a_job_whose_keys_cannot_be_read_is_refused_beside_others_that_can() -> None:
     times = struct.pack(">dd", NOW, NOW)
-    good, bad = (times + codec.encode_header(JobSpec(type="t", pool="p", rate_key=key)) for key in ("good", "evil"))
-    decoder = codec.LeaseDecoder(ROUTE, "token", NOW)
+    good, bad = (times + encode_header(JobSpec(type="t", pool="p", rate_key=key)) for key in ("good", "evil"))
+    decoder = LeaseDecoder(ROUTE, "token", NOW)
     decoder.decode(b"id", b"", good)
 
     with pytest.raises(ValueError, match="not a job header"):

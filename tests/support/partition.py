@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from jobs.core.job import JobSpec, Route
-from jobs.store import codec
-from jobs.store.codec import Record
+from jobs.store.codec.bodies import TIMES, encode_header
+from jobs.store.codec.records import _STARTED_AT, _STATE_OF, RECORD, Record, decode_record
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
 from jobs.store.scripts import script
@@ -68,7 +68,7 @@ def body(
     **options: Any,
 ) -> bytes:
     """A stored body; ``options`` as in JobSpec."""
-    return codec._TIMES.pack(created_at, run_at) + codec.encode_header(JobSpec(type=type, **options)) + payload
+    return TIMES.pack(created_at, run_at) + encode_header(JobSpec(type=type, **options)) + payload
 
 
 def record(state: str, **fields: Any) -> Record:
@@ -86,8 +86,8 @@ def packed(value: Record) -> bytes:
     """A record as it is stored (lua/include/record_fields.lua)."""
     state, *numbers, token, worker, started_at, place = value
     texts = b"".join(bytes([len(text)]) + text for text in (token.encode(), worker.encode()))
-    head = codec._RECORD.pack(codec._STATE_OF.index(state), *numbers) + texts
-    return head + codec._STARTED_AT.pack(started_at) + (str(place).encode() if place else b"")
+    head = RECORD.pack(_STATE_OF.index(state), *numbers) + texts
+    return head + _STARTED_AT.pack(started_at) + (str(place).encode() if place else b"")
 
 
 def place(number: int, priority: int = 0) -> int:
@@ -209,7 +209,7 @@ def _maps(entry: dict[bytes, bytes]) -> dict[str, Any]:
 
 def _shown(name: str, raw: bytes) -> Any:
     if name in ("states", "outbox"):
-        return _or_raw(lambda: codec.decode_record(raw), raw)
+        return _or_raw(lambda: decode_record(raw), raw)
     if name in PACKED:
         return _or_raw(lambda: msgspec.msgpack.decode(raw), raw)
     if name == "attempts":

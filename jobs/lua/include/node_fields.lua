@@ -1,4 +1,4 @@
--- What a run holds of its nodes, each under its rank. Whoever changes one changes jobs.store.run_codec.
+-- What a run holds of its nodes, each under its rank. Whoever changes one changes jobs.store.codec.runs.
 -- `states` says how a node stands: AGAIN is how often its job was to live again, VERSION the newest news of it (twice the
 -- resubmissions of its job, and one if that has ended), JOB the id of its job, '' while it has none. Times are server ms.
 -- `nodes` says what it is: how many parents must end as it wants, how many it has, how many of those edges are laid, flags,

@@ -1,4 +1,4 @@
--- A job's state record: positions in the Lua table, and the bytes in Redis. Whoever changes one changes jobs.store.codec.
+-- A job's state record: positions in the Lua table, and the bytes in Redis. Whoever changes one changes jobs.store.codec.records.
 -- ATTEMPT counts starts; ERRORS the failed ones, CRASHES those whose worker died, LOST the leases in a row that ended
 -- unused; FENCE grows with every lease. Times are server milliseconds, 0 = not yet; READY_AT is also 0 while the job was
 -- never made ready by anything but its body's times. PLACE is the score in the ready line, as text; '0' = none yet.

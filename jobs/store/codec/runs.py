@@ -76,7 +76,8 @@ def decode_node(raw: bytes) -> StoredNode:
     return StoredNode(_decode_node(raw[scope_end:]), wanted, parents, laid, scope, flags, depth)
 
 
-def json_or_none(raw: bytes | None) -> Any:
+def decode_json(raw: bytes | None) -> Any:
+    """None where nothing is kept."""
     return _from_json(raw) if raw else None
 
 
