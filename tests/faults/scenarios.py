@@ -15,7 +15,7 @@ from jobs.core.job import JobSpec, LeasedJob, Route
 from jobs.engine import Completion, Failure, new_token
 from jobs.store.scripts import script
 from tests.faults import nemesis
-from tests.faults.checker import Expectations, Report, Violation
+from tests.faults.checker.report import Expectations, Report, Violation
 from tests.faults.nemesis import Every, harm
 from tests.faults.proxy import CLEAR, Weather
 from tests.faults.schedules import schedules

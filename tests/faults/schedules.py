@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from jobs.core.job import Job
 from jobs.engine import JobFilter
 from tests.faults import nemesis
-from tests.faults.checker import Report, Violation
+from tests.faults.checker.report import Report, Violation
 from tests.faults.nemesis import Every, harm
 from tests.faults.stage import ROOT, Stage, stage
 

@@ -22,7 +22,8 @@ from jobs.engine import Engine
 from jobs.exceptions import SchedulerError
 from jobs.store.connection import Store
 from tests.faults import history
-from tests.faults.checker import TERMINAL, Expectations, FinalJob, Report, Violation, check
+from tests.faults.checker import check
+from tests.faults.checker.report import TERMINAL, Expectations, FinalJob, Report, Violation
 from tests.faults.hosts import WorkerHost
 from tests.faults.proxy import Proxy
 from tests.faults.server import fault_server

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.faults.checker import CHECKS, Expectations, FinalJob, check
+from tests.faults.checker import check
+from tests.faults.checker.checks import CHECKS
+from tests.faults.checker.report import Expectations, FinalJob
 from tests.faults.history import Event, Phase
 from tests.faults.linear import Operation, explains
 

@@ -20,7 +20,7 @@ from jobs.core.workflow import Definition, Node, NodeView
 from jobs.engine import JobFilter
 from jobs.runtime.relaying import Relay
 from tests.faults import history, nemesis
-from tests.faults.checker import Report, Violation
+from tests.faults.checker.report import Report, Violation
 from tests.faults.nemesis import Every, harm
 from tests.faults.stage import Stage, stage
 from tests.support.graphs import DEAD, SKIPPED, SUCCEEDED, holds, oracle, random_nodes, verdict, wanted_of
