@@ -1,8 +1,10 @@
-"""The parts of a child around a real store, in this process."""
+"""The parts of a child around a real store, in this process; and an executor without any of them."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +15,13 @@ import pytest
 from jobs.core.job import Job, Route
 from jobs.engine import Engine, get_engine
 from jobs.registry import registry
-from jobs.worker import cells
+from jobs.worker import cells, database
 from jobs.worker.batch import Marks
 from jobs.worker.cells import Cells
 from jobs.worker.flusher import Flusher
 from jobs.worker.permits import Permits
 from tests.acceptance.handlers import jobs as handlers
+from tests.worker.bench import Bench
 
 ROUTE = Route("default", 1, 0)
 
@@ -64,3 +67,16 @@ def parts() -> Iterator[Parts]:
     fd = cells.create()
     yield Parts(get_engine(), Cells(fd))
     os.close(fd)
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setattr(database, "_in_use", set())  # what other tests left open in threads of their own
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    with registry.restored():
+        yield Bench(loop, thread)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
