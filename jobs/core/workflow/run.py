@@ -80,6 +80,8 @@ class Run:
         self.scope_of: dict[str, str] = dict.fromkeys(self.graph.nodes, ROOT)
         self.members: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self.members[ROOT] = dict.fromkeys(self.graph.nodes)
+        self._live: defaultdict[str, set[str]] = defaultdict(set)  # scope → members that have not ended
+        self._live[ROOT] = set(self.graph.nodes)
         self._held: defaultdict[str, set[str]] = defaultdict(set)  # node → parents that ended as it wants
         self._broken: defaultdict[str, set[str]] = defaultdict(set)  # node → parents that ended otherwise
 
@@ -103,7 +105,9 @@ class Run:
             self.released.add(key)
         for parent in self.graph.parents[key]:
             self._tell(parent, key, self.ended.get(parent))
-        if each.end is not None:
+        if each.end is None:
+            self._live[scope].add(key)
+        else:
             self.ended[key] = each.end
 
     @property
@@ -112,12 +116,12 @@ class Run:
 
     def state_of(self, scope: str) -> RunState:
         """How the members of a group stand, taken by themselves."""
-        ends = {key: self.ended.get(key) for key in self.members[scope]}
-        if None in ends.values():
+        if self._live[scope]:
             return RunState.RUNNING
         if self.is_cancelled and scope == ROOT:
             return RunState.CANCELLED
-        uncovered = {state for key, state in ends.items() if state in FAILURES and not self._is_covered(key)}
+        ends = ((key, self.ended[key]) for key in self.members[scope])
+        uncovered = {state for key, state in ends if state in FAILURES and not self._is_covered(key)}
         if JobState.DEAD in uncovered:
             return RunState.FAILED
         return RunState.CANCELLED if uncovered else RunState.SUCCEEDED
@@ -152,6 +156,7 @@ class Run:
             self.graph.add(added[key])
             self.scope_of[key] = scope
             self.members[scope][key] = None
+            self._live[scope].add(key)
             for parent in self.graph.parents[key]:
                 self._tell(parent, key, self.ended.get(parent))
         return self._settle(added)
@@ -239,6 +244,7 @@ class Run:
         """Takes away what a group has opened into."""
         if group in self.opened:
             self.opened.discard(group)
+            self._live.pop(group, None)
             inside = list(self.members.pop(group, ()))
             for key in inside:
                 self._close_again(key)
@@ -323,8 +329,10 @@ class Run:
         """Writes down how a node ended (None = it did not), and what that is to those who wait for it."""
         if state is None:
             self.ended.pop(key, None)
+            self._live[self.scope_of[key]].add(key)
         else:
             self.ended[key] = state
+            self._live[self.scope_of[key]].discard(key)
         for child in self.graph.children[key]:
             self._tell(key, child, state)
 
