@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice, zip_longest
 from typing import Any
 
 from jobs.api.schedules import shown_fields
@@ -37,9 +38,8 @@ class Entry:
 def history(schedule: Schedule, most: int) -> list[Entry]:
     """The newest ``most`` changes, newest first."""
     changes = list(schedule.changes.all()[: most + 1])
-    older: list[ScheduleChange | None] = [*changes[1:], None]
-    pairs = list(zip(changes, older, strict=True))[:most]
-    return [_entry(change, before, number == 0) for number, (change, before) in enumerate(pairs)]
+    pairs = zip_longest(changes, changes[1:])
+    return [_entry(change, before, number == 0) for number, (change, before) in enumerate(islice(pairs, most))]
 
 
 def _entry(change: ScheduleChange, older: ScheduleChange | None, is_newest: bool) -> Entry:

@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.test import override_settings
 
 from jobs import job
+from jobs.api.schedule_history import history
 from jobs.models import Schedule, ScheduleChange
 from jobs.registry import registry
 
@@ -106,8 +107,8 @@ def test_each_change_of_what_it_is_leaves_an_entry_with_who_and_what() -> None:
     row.resume(by="ana")
     row.save()
 
-    history = [(change.action, change.by, change.snapshot["cron"], change.version) for change in row.changes.all()]
-    assert history == [
+    entries = [(change.action, change.by, change.snapshot["cron"], change.version) for change in row.changes.all()]
+    assert entries == [
         ("resumed", "ana", "0 3 * * *", 4),
         ("paused", "cleo", "0 3 * * *", 3),
         ("changed", "ben", "0 3 * * *", 2),
@@ -124,6 +125,24 @@ def test_a_save_that_changes_nothing_is_no_change() -> None:
 
     assert row.version == 1
     assert row.changes.count() == 1
+
+
+def test_each_entry_says_what_it_made_different_from_the_one_before_however_many_there_are() -> None:
+    Schedule.objects.bulk_create([schedule()])
+    row = Schedule.objects.get()
+    assert history(row, 5) == []
+
+    row.save()
+    row.cron = "0 2 * * *"
+    row.save()
+    assert len(history(row, 5)) == 1
+
+    row.cron = "0 3 * * *"
+    row.save()
+    newest, oldest = history(row, 5)
+    assert ("0 2 * * *", "0 3 * * *") in [(found.before, found.after) for found in newest.differences]
+    assert (newest.is_newest, oldest.is_newest) == (True, False)
+    assert [entry.id for entry in history(row, 1)] == [newest.id]
 
 
 def test_the_history_outlives_the_schedule() -> None:
