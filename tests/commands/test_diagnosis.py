@@ -11,8 +11,11 @@ from django.core.checks.registry import registry
 
 from jobs import api
 from jobs.engine import WorkerInfo, get_engine
-from jobs.management import diagnosis
-from jobs.management.diagnosis import Finding, Server, diagnose
+from jobs.management.diagnosis import Finding, diagnose
+from jobs.management.diagnosis.channels import check_channel_layer
+from jobs.management.diagnosis.project import check_migrations, check_settings, check_time_zone
+from jobs.management.diagnosis.server import Server, judge_clock, judge_server
+from jobs.management.diagnosis.store import check_store
 from tests.support.wait import eventually
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -33,9 +36,7 @@ def judged(url="redis://host/0", saves=True, **info):
     """Check → its worst finding, of a server that is well but for what is given; None leaves a fact out."""
     facts = {name: value for name, value in (WELL | info).items() if value is not None}
     server = Server(url, facts, saves, NOW, NOW)
-    findings = sorted(
-        diagnosis.judge_server(server), key=lambda finding: ("ok", "warning", "failed").index(finding.status)
-    )
+    findings = sorted(judge_server(server), key=lambda finding: ("ok", "warning", "failed").index(finding.status))
     return {finding.check: finding for finding in findings}
 
 
@@ -117,25 +118,25 @@ def test_a_replica_fails():
     ("seconds", "status"), [(0, "ok"), (1.9, "ok"), (-3, "warning"), (3, "warning"), (-60, "failed")]
 )
 def test_clocks_may_not_drift_apart(seconds, status):
-    [finding] = diagnosis.judge_clock(Server("", {}, True, NOW + timedelta(seconds=seconds), NOW))
+    [finding] = judge_clock(Server("", {}, True, NOW + timedelta(seconds=seconds), NOW))
 
     assert finding.status == status
 
 
 def test_which_side_is_ahead_is_said():
-    [ahead] = diagnosis.judge_clock(Server("", {}, True, NOW + timedelta(seconds=60), NOW))
-    [behind] = diagnosis.judge_clock(Server("", {}, True, NOW - timedelta(seconds=60), NOW))
+    [ahead] = judge_clock(Server("", {}, True, NOW + timedelta(seconds=60), NOW))
+    [behind] = judge_clock(Server("", {}, True, NOW - timedelta(seconds=60), NOW))
 
     assert "1m ahead of this machine's" in ahead.detail
     assert "1m behind this machine's" in behind.detail
 
 
 def about(check):
-    return [finding for finding in diagnosis.check_store() if finding.check == check]
+    return [finding for finding in check_store() if finding.check == check]
 
 
 def test_a_real_server_answers_all_that_is_asked():
-    found = {finding.check: finding.status for finding in diagnosis.check_store()}
+    found = {finding.check: finding.status for finding in check_store()}
 
     assert (found["store"], found["server version"], found["clock"]) == ("ok", "ok", "ok")
 
@@ -194,7 +195,7 @@ def test_system_checks_of_ours_are_shown_with_their_hint():
 
     register(broken, "jobs")
     try:
-        findings = [*diagnosis.check_settings()]
+        findings = [*check_settings()]
     finally:
         registry.registered_checks.remove(broken)
 
@@ -204,7 +205,7 @@ def test_system_checks_of_ours_are_shown_with_their_hint():
 def test_a_project_without_zones_fails(settings):
     settings.USE_TZ = False
 
-    [finding] = diagnosis.check_time_zone()
+    [finding] = check_time_zone()
 
     assert (finding.status, finding.setting) == ("failed", "USE_TZ")
 
@@ -220,14 +221,14 @@ def test_a_project_without_zones_fails(settings):
 def test_channel_layers_that_cannot_serve_are_named(settings, backend, status):
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": backend}} if backend else {}
 
-    [finding] = diagnosis.check_channel_layer()
+    [finding] = check_channel_layer()
 
     assert finding.status == status
 
 
 @pytest.mark.django_db
 def test_a_migrated_database_is_well():
-    assert {finding.status for finding in diagnosis.check_migrations()} == {"ok"}
+    assert {finding.status for finding in check_migrations()} == {"ok"}
 
 
 def test_checks_run_side_by_side_and_one_that_hangs_is_a_finding():
