@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -16,6 +17,7 @@ from jobs.engine import Completion, Failure, new_token
 from jobs.store.scripts import script
 from tests.faults import nemesis
 from tests.faults.checker.report import Expectations, Report, Violation
+from tests.faults.endless import endless
 from tests.faults.nemesis import Every, harm
 from tests.faults.proxy import CLEAR, Weather
 from tests.faults.schedules import schedules
@@ -303,7 +305,7 @@ def limits(folder: Path, profile: Profile) -> Report:
         ):
             payloads = [
                 {"key": f"{kind}{options}:{number}", "steps": 60 if number % 10 == 0 else 3}
-                for number in range(count // 3)
+                for number in range(ceil(count / 3))
             ]
             run.enqueue(f"fault.{kind}", payloads, **options)
         run.wait_for_claims()
@@ -333,6 +335,7 @@ SCENARIOS: dict[str, Scenario] = {
         full_batches,
         held_interpreter,
         poison,
+        endless,
         unknown_type,
         herd,
         lost_scripts,

@@ -7,6 +7,7 @@ import ctypes
 import os
 import signal
 import threading
+from contextlib import suppress
 
 from jobs import Context, Dead, Fixed, job
 from tests.faults.workload.observe import running, step
@@ -88,6 +89,24 @@ def poison(key: str, padding: str = "", *, ctx: Context) -> str:
     with running(ctx, key):
         os.kill(os.getpid(), signal.SIGKILL)
         return key
+
+
+@job("fault.endless", pool=POOL, max_retries=0)
+def endless(key: str, *, ctx: Context) -> None:
+    """Computes for ever and asks nobody. An exception from outside ends it."""
+    with running(ctx, key):
+        while True:
+            pass
+
+
+@job("fault.deaf", pool=POOL, max_retries=0)
+def deaf(key: str, *, ctx: Context) -> None:
+    """The same, and whatever is raised in it, it goes on: only the end of its process ends it."""
+    with running(ctx, key):
+        while True:
+            with suppress(Exception):
+                while True:
+                    pass
 
 
 @job("fault.tick", pool=POOL)
