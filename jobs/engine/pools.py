@@ -171,6 +171,8 @@ class Pools:
         for setting in values:
             value = getattr(checked, setting)
             items += (f"{name}:{setting}", b"" if value is None else msgspec.json.encode(value))
+        if "autoscale" in values and not checked.is_autoscaled:
+            items += (f"{name}:scaled_to", b"")  # a machine that takes over again begins with what people set
         self._store.run("pool_set", self._keys, items)
         if "max_running" in values:
             self._caps.set(name, checked.max_running)

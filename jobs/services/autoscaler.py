@@ -17,7 +17,10 @@ from jobs.exceptions import LeaseLost
 log = logging.getLogger("jobs.autoscaler")
 
 EVERY_SECONDS = 10.0
-"""As often as the measured rates move."""
+"""As often as the measured rates move. Where a rule cools down sooner, the age of the oldest job is worth a look."""
+
+SHORTEST_SECONDS = 1.0
+"""However soon it does."""
 
 IDLE_SECONDS = 60.0
 """Where no pool is to be sized; a pool that is changed is heard of at once."""
@@ -36,7 +39,7 @@ class Autoscaler:
 
     def tick(self) -> dict[str, int]:
         pools = {name: settings for name, settings in self._engine.pools.settings().items() if settings.autoscale}
-        self.every = EVERY_SECONDS if pools else IDLE_SECONDS
+        self.every = min(map(_seconds_between_looks, pools.values()), default=IDLE_SECONDS)
         token = self._engine.scalings.take(self._holder, int(HOLD_SECONDS * 1000)) if pools else None
         changed = 0
         if token is not None:
@@ -61,6 +64,11 @@ class Autoscaler:
             would = "would go" if rule.dry_run else "goes"
             log.info("pool %s %s from %d to %d slots: %s", name, would, made.before, made.after, made.reason)
         return made.is_change and not rule.dry_run
+
+
+def _seconds_between_looks(settings: PoolSettings) -> float:
+    cooldown = settings.autoscale.cooldown_seconds if settings.autoscale else EVERY_SECONDS
+    return min(max(cooldown, SHORTEST_SECONDS), EVERY_SECONDS)
 
 
 def _sighting(pool: Pool, settings: PoolSettings, *, is_paused: bool, since_change: float) -> Sighting:

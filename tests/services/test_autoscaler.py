@@ -108,3 +108,14 @@ def test_settings_for_a_pool_that_never_was_are_passed_over(engine: Engine) -> N
     )
 
     assert Autoscaler(engine, "host").tick() == {"scaled": 0}
+
+
+@pytest.mark.parametrize(("cooldown", "seconds"), [(0.0, 1.0), (3.0, 3.0), (600.0, EVERY_SECONDS)])
+def test_a_rule_that_cools_down_soon_is_looked_at_sooner(engine: Engine, cooldown: float, seconds: float) -> None:
+    engine.pools.configure("default", autoscale={**RULE, "cooldown_seconds": cooldown})
+    engine.pools.configure("other", autoscale={**RULE, "cooldown_seconds": 700.0})
+    scaler = Autoscaler(engine, "host")
+
+    scaler.tick()
+
+    assert scaler.every == seconds

@@ -122,11 +122,15 @@ def _supervisor(options: WorkerOptions) -> Supervisor:
 
 
 def _configured(engine: Engine) -> dict[str, int]:
-    """What is set for pools now. A store that is away is waited for by the workers, not here."""
+    """What people have set for pools by now: the command line of this host goes before it, and before nothing that a
+    machine decides. A store that is away is waited for by the workers, not here."""
     try:
-        return engine.pools.configured()
+        settings = engine.pools.settings()
     except SchedulerError:
         return {}
+    return {
+        name: stored.slots for name, stored in settings.items() if stored.slots is not None and not stored.is_autoscaled
+    }
 
 
 def _services(engine: Engine, options: WorkerOptions) -> list[Service]:
