@@ -308,6 +308,19 @@ class Leases:
         key = self._store.wait_for_token(list(by_key), timeout)
         return by_key[key] if key is not None else None
 
+    def none_waits(self, routes: Sequence[Route]) -> bool:
+        """Whether no job of these partitions is ready or comes due some time; one question for all of them."""
+        keys = map(self._keys, routes)
+        return self._are_gone([key for of in keys for key in (of.ready, of.scheduled, of.retry_wait)])
+
+    def none_is_leased(self, routes: Sequence[Route]) -> bool:
+        """Whether no job of these partitions is leased; one question for all of them."""
+        return self._are_gone([self._keys(route).leased for route in routes])
+
+    def _are_gone(self, keys: Sequence[str]) -> bool:
+        """A line without a job is no key."""
+        return not self._store.read(lambda client: client.exists(*keys))
+
     def prune(self, route: Route, limit: int = BATCH) -> int:
         """Forgets ended jobs whose retention is over; how many."""
         retention = int(self._settings.retention_seconds * 1000)

@@ -19,7 +19,7 @@ MARGIN_SECONDS = 0.05
 
 
 class Recoverer:
-    """Sleeps until the first lease of any partition can run out."""
+    """Sleeps until the first lease of any partition can run out. Where none is leased, one question serves them all."""
 
     name = "recoverer"
 
@@ -28,6 +28,7 @@ class Recoverer:
         self._lease_seconds = lease_seconds
         self._visited_at: dict[Route, float] = {}
         self._due_at: dict[Route, float] = {}
+        self._idle: set[Route] = set()  # nothing was leased
 
     @property
     def every(self) -> float:
@@ -38,10 +39,17 @@ class Recoverer:
         totals = {"recovered": 0, "released": 0, "buried": 0}
         routes = self._engine.topology.partitions()
         self._forget_others(set(routes))
+        self._pass_over_idle()
         for route in routes:
             if monotonic() >= self._due_at.get(route, 0.0):
                 self._recover_all(route, totals)
         return totals
+
+    def _pass_over_idle(self) -> None:
+        """Partitions in which nothing was leased, once the look at one of them is due."""
+        is_due = any(monotonic() >= self._due_at[route] for route in self._idle)
+        if is_due and self._engine.leases.none_is_leased(sorted(self._idle)):
+            self._due_at.update(dict.fromkeys(self._idle, monotonic() + self._lease_seconds + IDLE_MARGIN_SECONDS))
 
     def _recover_all(self, route: Route, totals: dict[str, int]) -> None:
         while True:
@@ -53,6 +61,7 @@ class Recoverer:
             if reply.recovered + reply.released < BATCH:
                 break
         self._due_at[route] = monotonic() + self._wait(reply)
+        (self._idle.discard if reply.held or reply.next_deadline else self._idle.add)(route)
 
     def _recover(self, route: Route) -> RecoverReply:
         called_at = monotonic()
@@ -74,6 +83,7 @@ class Recoverer:
         return min(self._lease_seconds, max(MARGIN_SECONDS, until_deadline))
 
     def _forget_others(self, routes: set[Route]) -> None:
+        self._idle &= routes
         for memory in (self._visited_at, self._due_at):
             for gone in memory.keys() - routes:
                 del memory[gone]

@@ -19,6 +19,7 @@ from jobs.worker.batch import Batch
 from jobs.worker.cells import MAX_SLOTS, Cells
 from jobs.worker.flusher import Flusher
 from jobs.worker.line import STALL_SECONDS, Line
+from jobs.worker.naps import Naps
 from jobs.worker.options import WorkerOptions
 from jobs.worker.permits import Permits
 from jobs.worker.settlement import Park, Release
@@ -39,12 +40,6 @@ REFRESH_SECONDS = 20.0
 
 UNFLUSHED_LIMIT = 5000
 """No new jobs while so many results wait for the store."""
-
-FULL_SECONDS = 0.5
-"""Where as many run as may run in the pool: an end in another process is noticed within as long, an own one at once."""
-
-DUE_MARGIN_SECONDS = 0.0005
-"""Added to a due time, so that the wake-up is not a clock tick too early and for nothing."""
 
 
 class Fetcher(threading.Thread):
@@ -83,13 +78,10 @@ class Fetcher(threading.Thread):
         self._is_outdated = False
         self._shares = Shares(options.weights) if options.shared_slots is not None else None
         self._lines: dict[str, Line] = {}
-        self._asleep_until: dict[Route, float] = {}
-        self._paused: set[Route] = set()
-        self._full: set[Route] = set()
+        self._naps = Naps(BURST_IDLE_SECONDS if options.burst else IDLE_SECONDS)
         self._grants: dict[Route, tuple[str, float]] = {}  # sent and not answered yet: token, when first sent
         self._batches = 0
         self._jobs_taken = 0
-        self._idle_seconds = BURST_IDLE_SECONDS if options.burst else IDLE_SECONDS
         self._backoff = Backoff()
         self._trouble: str | None = None
 
@@ -106,7 +98,7 @@ class Fetcher(threading.Thread):
     @property
     def is_idle(self) -> bool:
         """Every served partition was found empty or paused, and nothing is left to do or to report."""
-        asleep = bool(self._routes) and all(route in self._asleep_until for route in self._routes)
+        asleep = bool(self._routes) and self._naps.are_known(self._routes)
         return asleep and self.in_hand == 0 and self._flusher.backlog == 0
 
     @property
@@ -114,7 +106,7 @@ class Fetcher(threading.Thread):
         """Why nothing is consumed, when nothing is."""
         if self._trouble:
             return self._trouble
-        if self._routes and self._paused.issuperset(self._routes):
+        if self._routes and self._naps.paused.issuperset(self._routes):
             return "paused"
         return None
 
@@ -126,7 +118,7 @@ class Fetcher(threading.Thread):
 
     def settled(self, routes: Iterable[Route]) -> None:
         """From the flusher: jobs of these partitions have ended, and the store knows. Where it was full is room."""
-        if not self._full.isdisjoint(routes):
+        if not self._naps.full.isdisjoint(routes):
             self._woken.update(routes)
             self._bell.set()
         elif self._permits.are_needed:
@@ -159,6 +151,7 @@ class Fetcher(threading.Thread):
             try:
                 self._refresh()
                 self._permits.turn()
+                self._naps.prolong(self._engine.leases.none_waits)
                 if not self._lease_from_each():
                     self._return_stalled()
                     self._rest()
@@ -227,13 +220,13 @@ class Fetcher(threading.Thread):
         took = False
         for position in range(len(self._routes)):
             route = self._routes[(self._turn + position) % len(self._routes)]
-            if not self._is_asleep(route) and (room := self._room(route.pool)) > 0:
+            if not self._naps.is_asleep(route) and (room := self._room(route.pool)) > 0:
                 took |= self._lease(route, room)
         return took
 
     def _lease_by_turns(self, shares: Shares) -> bool:
         """The same where pools share the slots: the one that is behind comes first."""
-        awake = [route for route in self._routes if not self._is_asleep(route) and self._room(route.pool) > 0]
+        awake = [route for route in self._routes if not self._naps.is_asleep(route) and self._room(route.pool) > 0]
         used = {route.pool: self._lines[route.pool].slots.used_seconds for route in awake}
         took = False
         for pool, number in shares.turns(used, (self._options.shared_slots or 0) - self.in_hand):
@@ -242,9 +235,6 @@ class Fetcher(threading.Thread):
             if (room := min(number, self._room(pool))) > 0:
                 took |= self._lease(route, room)
         return took
-
-    def _is_asleep(self, route: Route) -> bool:
-        return self._asleep_until.get(route, 0.0) > monotonic()
 
     def _room(self, pool: str) -> int:
         """How many jobs to ask for now; 0 while there are enough."""
@@ -280,7 +270,9 @@ class Fetcher(threading.Thread):
             del self._grants[route]  # only now: should that fail, the same grant is asked for again
             if reply.jobs:
                 self._take(route, token, sent_at, reply)
-        self._note_what_is_left(route, reply, found)
+        self._naps.note(route, reply, found=found)
+        if reply.paused:
+            self._hand_back(self._lines[route.pool].slots)
         return found
 
     def _grant(self, route: Route) -> tuple[str, float]:
@@ -319,50 +311,29 @@ class Fetcher(threading.Thread):
                 self._flusher.settle(batch, Park(lease.id, lease.token, lease.type))
         return works
 
-    def _note_what_is_left(self, route: Route, reply: LeaseReply, found: bool) -> None:
-        self._asleep_until.pop(route, None)
-        self._paused.discard(route)
-        self._full.discard(route)
-        if reply.paused:
-            self._paused.add(route)
-            self._hand_back(self._lines[route.pool].slots)
-        if reply.full:
-            self._full.add(route)
-        if reply.paused or not found or not reply.ready_left:
-            self._asleep_until[route] = monotonic() + self._nap(reply)
-
-    def _nap(self, reply: LeaseReply) -> float:
-        if reply.full:
-            return FULL_SECONDS
-        if reply.next_due is None or reply.paused:
-            return self._idle_seconds
-        return min(self._idle_seconds, max(0.0, (reply.next_due - reply.now) / 1000) + DUE_MARGIN_SECONDS)
-
     # waiting
 
     def _rest(self) -> None:
         with_room = [route for route in self._routes if self._room(route.pool) > 0]
         for line in self._lines.values():
             if not line.waiter.is_armed and (empty := self._empty_routes(line, with_room)):
-                line.waiter.arm(empty, self._idle_seconds)
+                line.waiter.arm(empty, self._naps.longest)
         self._bell.wait(self._seconds_to_rest(with_room))
         self._bell.clear()
         while self._woken:
-            self._asleep_until.pop(self._woken.pop(), None)
+            self._naps.wake(self._woken.pop())
 
     def _empty_routes(self, line: Line, with_room: list[Route]) -> list[Route]:
         """What a pool with room may wait for. One without must not: it would take the wake-up away from others."""
         return [
             route
             for route in with_room
-            if route.pool == line.slots.name and self._is_asleep(route) and route not in self._full
+            if route.pool == line.slots.name and self._naps.is_asleep(route) and route not in self._naps.full
         ]
 
     def _seconds_to_rest(self, with_room: list[Route]) -> float:
         """Until the first partition that we could lease from may have something again."""
-        now = monotonic()
-        rest = min((self._asleep_until.get(route, now) - now for route in with_room), default=self._idle_seconds)
-        rest = min(rest, self._refresh_at - now)
+        rest = min(self._naps.seconds_until_any(with_room), self._refresh_at - monotonic())
         if (turn := self._permits.seconds_to_turn()) is not None:
             rest = min(rest, turn)
         if any(line.slots.waiting for line in self._lines.values()) or self._flusher.backlog > UNFLUSHED_LIMIT:

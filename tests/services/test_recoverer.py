@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs.core.job import LeasedJob
+from jobs.core.job import JobSpec, LeasedJob
 from jobs.engine import Engine
 from jobs.services.recoverer import BATCH, IDLE_MARGIN_SECONDS, Recoverer
 from tests.services.conftest import ROUTE
@@ -100,3 +100,33 @@ def test_a_jump_of_the_server_clock_costs_nobody_a_lease(
 
     assert engine.jobs.get(job.id).state == "leased"
     assert recoverer.every > LEASE_SECONDS / 2
+
+
+def test_pools_in_which_nothing_is_leased_are_asked_about_together(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, enqueue: Callable[..., list[str]]
+) -> None:
+    now, recovered = [1_000.0], []
+    monkeypatch.setattr("jobs.services.recoverer.monotonic", lambda: now[0])
+    recover = engine.leases.recover
+    monkeypatch.setattr(
+        engine.leases, "recover", lambda route, **options: recovered.append(route.pool) or recover(route, **options)
+    )
+    recoverer = Recoverer(engine, LEASE_SECONDS)
+    for pool in "abc":
+        engine.topology.ensure(pool)
+    recoverer.tick()
+    assert sorted(recovered) == ["a", "b", "c"], "nobody knows of them yet"
+
+    recovered.clear()
+    for _ in range(3):
+        now[0] += LEASE_SECONDS + IDLE_MARGIN_SECONDS
+        recoverer.tick()
+    assert recovered == []
+    assert recoverer.every == pytest.approx(LEASE_SECONDS + IDLE_MARGIN_SECONDS)
+
+    engine.jobs.enqueue(JobSpec(type="t", pool="b"), [b"{}"])
+    engine.leases.lease(engine.topology.route_for("b"), worker="w", token="t", limit=1, lease_ms=5_000)
+    now[0] += LEASE_SECONDS + IDLE_MARGIN_SECONDS
+    recoverer.tick()
+    assert "b" in recovered
+    assert recoverer.every <= 5.1

@@ -12,7 +12,7 @@ import pytest
 from jobs.engine import Completion, Scope
 from jobs.exceptions import OutcomeUnknown
 from jobs.registry import registry
-from jobs.store.keys import SettingKeys
+from jobs.store.keys import SettingKeys, partition_keys
 from jobs.worker.batch import Batch
 from jobs.worker.fetcher import Fetcher
 from jobs.worker.line import STALL_SECONDS
@@ -140,6 +140,20 @@ def test_a_wait_for_work_ends_when_work_comes(parts: Parts, gate: Gate, start_fe
 
     eventually(lambda: gate.begun)
     assert time.monotonic() - begun < 2.0
+
+
+def test_a_job_whose_wake_up_was_lost_is_found_in_whichever_pool(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    fetcher = start_fetcher(pools=("default", "other", "third"), burst=True)
+    eventually(lambda: fetcher.is_idle)
+
+    parts.engine.leases.wait_for_work = lambda routes, timeout: time.sleep(timeout)  # type: ignore[method-assign, assignment]
+    time.sleep(0.3)  # whoever waited before has been told
+    (job,) = parts.enqueue(pool="other")
+    parts.engine.store.client.delete(partition_keys(parts.engine.store.namespace, ROUTE._replace(pool="other")).wake)
+
+    eventually(lambda: gate.begun == [job])
 
 
 def test_a_job_that_falls_due_starts_then(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
