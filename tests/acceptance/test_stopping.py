@@ -12,6 +12,7 @@ from jobs.core.job import Job
 from jobs.core.states import JobState
 from tests.acceptance.handlers import jobs as handlers
 from tests.acceptance.hosts import Host, Journal, StartHost, is_alive
+from tests.support.valkey import ValkeyServer
 from tests.support.wait import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -111,6 +112,25 @@ def test_each_kind_of_handler_hears_of_its_cancelling_within_half_a_second(host:
         *most, longest = sorted(delays)
         assert most[-1] < 0.5, (word, delays)
         assert longest < 1.5, (word, delays)  # a busy machine may hold one of them up
+
+
+def test_a_cancel_arrives_though_no_host_hears_of_it(
+    private_valkey: ValkeyServer, start_host: StartHost, journal: Journal, settings: Any
+) -> None:
+    """The server refuses to tell any news: what is left is the state of the job, which each renewal meets."""
+    settings.SCHEDULER = {**settings.SCHEDULER, "REDIS_URL": private_valkey.url}
+    private_valkey.client().execute_command("ACL", "SETUSER", "default", "-xread")
+    host = start_host(SCHEDULER_REDIS_URL=private_valkey.url).consuming()
+    sync, waiting = handlers.heed.enqueue(path=journal.path), handlers.note.using(delay=60).enqueue(path=journal.path)
+    awaiting = handlers.asleep.using(timeout=None).enqueue(path=journal.path, seconds=60)
+    eventually(lambda: journal.count("began") == 2, within=20)
+
+    for job in (sync, awaiting, waiting):
+        cancel(job.id)
+
+    eventually(lambda: journal.count("heeded", sync.id) and journal.count("interrupted", awaiting.id), within=3)
+    assert {ended(job).state for job in (sync, awaiting, waiting)} == {JobState.CANCELLED}
+    assert "xread" in host.log.lower(), "it has tried to listen"
 
 
 def test_a_cancelled_handler_that_does_not_ask_is_stopped_all_the_same(host: Host, journal: Journal) -> None:
