@@ -24,7 +24,7 @@ from jobs.engine.explain import Explain, Reason
 from jobs.engine.following import Changes, Follower
 from jobs.engine.jobs import Jobs
 from jobs.engine.leases import Completion, Failure, LeaseReply, Leases, PromoteReply, RecoverReply, RenewReply
-from jobs.engine.limits import Hold, Leave, Limits, limits_of
+from jobs.engine.limits import Hold, Holds, Leave, LimitRecords, Limits, LimitUpkeep, limits_of
 from jobs.engine.listing import JobFilter, Page
 from jobs.engine.logs import LogPage, Logs, NewLines
 from jobs.engine.news import News
@@ -104,7 +104,10 @@ class Engine:
         self.visible = Visible(settings)
         self.jobs = Jobs(store, settings, clock, self.topology, self.news, self.pending, self.visible)
         self.leases = Leases(store, settings, clock)
-        self.limits = Limits(store, clock, self.topology)
+        limits = LimitRecords(store, clock)
+        self.limits = Limits(limits, self.topology)
+        self.limit_upkeep = LimitUpkeep(limits)
+        self.holds = Holds(limits, self.topology)
         self.caps = Caps(store, self.topology)
         self.logs = Logs(store, settings)
         self.bulk = Bulk(store, clock)
@@ -122,7 +125,7 @@ class Engine:
         self.run_control = RunControl(store, settings, clock)
         self.outbox = Outbox(store)
         self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
-        self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.limits)
+        self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.holds)
         self.partitions = Partitions(store, self.topology)
         self.scalings = Scalings(store, clock)
         self.backlog = Backlog(store, clock, self.topology)

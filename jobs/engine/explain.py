@@ -16,7 +16,7 @@ from jobs.core.job import Job, Route, iso, moment
 from jobs.core.pause import Pause, PauseState
 from jobs.core.states import JobState
 from jobs.engine.jobs import Jobs
-from jobs.engine.limits import Hold, Limits
+from jobs.engine.limits import Hold, Holds
 from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Pool, Pools
 from jobs.engine.workers import Worker, Workers
@@ -62,15 +62,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 class Explain:
     """See the module. Costs the same however many jobs wait."""
 
-    def __init__(
-        self, store: Store, jobs: Jobs, pools: Pools, pauses: Pauses, workers: Workers, limits: Limits
-    ) -> None:
+    def __init__(self, store: Store, jobs: Jobs, pools: Pools, pauses: Pauses, workers: Workers, holds: Holds) -> None:
         self._store = store
         self._jobs = jobs
         self._pools = pools
         self._pauses = pauses
         self._workers = workers
-        self._limits = limits
+        self._holds = holds
 
     def job(self, job_id: str) -> Reason | None:
         """Why the job does not run; None where it runs or has ended. JobNotFound."""
@@ -90,7 +88,7 @@ class Explain:
             pool=self._pools.get(job.pool),
             pauses=self._pauses.state(),
             workers=[worker for worker in self._workers.all() if worker.alive and not worker.is_host],
-            holds=self._limits.holding(job) if job.state == JobState.READY else (),
+            holds=self._holds.of(job) if job.state == JobState.READY else (),
             ahead=self._ahead(job),
         )
 

@@ -1,6 +1,8 @@
 -- Gives places back, and calls the next in line.
 -- Reply: now, when a rate key with waiting jobs may start the next or '', how many jobs wait, then id and route of each job that was called
 -- #include server_now
+-- #include read_window
+-- #include grow_window
 -- #include limit_state
 -- #include call_next
 -- #include next_turn

@@ -3,11 +3,12 @@
 -- Reply: now, when there will be something to do without anybody asking or '', how many jobs wait, how many were called and
 -- id and route of each; then for all jobs in their order one letter: g(o), c(oncurrency) or r(ate) holds it back, e(nough)
 -- #include server_now
+-- #include read_window
+-- #include grow_window
 -- #include limit_state
 -- #include call_next
 -- #include next_turn
 -- #include give_places
--- #include take_starts
 local clock = KEYS[1] -- string: high-water mark of server time
 local holders = KEYS[2] -- hash: "<job id>\n<token>" -> "<route>\n<key>": who has a place; no token: was called, and may take it
 local counts = KEYS[3] -- hash: key -> places taken
@@ -31,10 +32,6 @@ local CALLS = 500 -- most jobs called at once
 
 local now = server_now(clock, given_now)
 local waiting = redis.call('HLEN', waiters)
-local has_leave = again == '1' or redis.call('ZCARD', called) > 0 -- somebody may have it before it asks
-if starts and not concurrency and not has_leave and waiting == 0 and over == 0 then
-  return { now, '', 0, 0, take_starts(windows, now, starts, period, most, items) }
-end
 local keys = { holders = holders, counts = counts, called = called, windows = windows, waiters = waiters, due = due, line_of = line_of }
 local state = limit_state(keys, now, concurrency, starts, period)
 

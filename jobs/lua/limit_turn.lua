@@ -1,6 +1,8 @@
 -- Takes back calls that nobody answered, and gives the starts that are due to the keys that wait for them, in turn.
 -- Reply: now, when there will be something to do again or '', how many jobs wait, then id and route of each job that was called
 -- #include server_now
+-- #include read_window
+-- #include grow_window
 -- #include limit_state
 -- #include call_next
 -- #include next_turn

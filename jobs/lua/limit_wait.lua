@@ -1,6 +1,8 @@
 -- Enters jobs that were set aside in the lines of their keys. Calls at once whom the limit lets through by now.
 -- Reply: now, when a rate key with waiting jobs may start the next or '', how many jobs wait, then id and route of each job that was called
 -- #include server_now
+-- #include read_window
+-- #include grow_window
 -- #include limit_state
 -- #include call_next
 -- #include next_turn

@@ -42,7 +42,7 @@ class Limiter:
         return (BUSY_SECONDS if self._busy else IDLE_SECONDS) * random.uniform(0.9, 1.1)
 
     def tick(self) -> dict[str, int]:
-        waited_for = self._engine.limits.waited_for() if _has_limits() else []
+        waited_for = self._engine.limit_upkeep.waited_for() if _has_limits() else []
         self._forget_old_sights()
         sweep = monotonic() >= self._sweep_at or bool(self._seen_at)  # what was seen once is looked at again
         if monotonic() >= self._sweep_at:
@@ -52,25 +52,27 @@ class Limiter:
             self._engine.limits.turn(limits)
             freed += self._free_forgotten(limits)
             if sweep and limits.rate is not None:
-                self._engine.limits.tidy(limits)
+                self._engine.limit_upkeep.tidy(limits)
         if sweep or waited_for:
             put_back = sum(self._put_back_strays(route) for route in self._engine.topology.partitions())
             self._share_caps()
         for type_name in waited_for:
             if limits_of(type_name) is not None:
-                self._engine.limits.forget_if_idle(type_name)
+                self._engine.limit_upkeep.forget_if_idle(type_name)
         self._busy = bool(waited_for or self._seen_at)
         return {"freed": freed, "put_back": put_back}
 
     def _free_forgotten(self, limits: TypeLimits) -> int:
-        places = [lease for lease in self._engine.limits.forgotten(limits) if self._is_sure(limits.type, lease)]
+        places = [lease for lease in self._engine.limit_upkeep.forgotten(limits) if self._is_sure(limits.type, lease)]
         if places:
             self._engine.limits.give(limits, places)
         return len(places)
 
     def _put_back_strays(self, route: Route) -> int:
-        strays = [job_id for job_id in self._engine.limits.strays(route) if self._is_sure(str(route), (job_id, ""))]
-        return self._engine.limits.put_back(route, strays) if strays else 0
+        strays = [
+            job_id for job_id in self._engine.limit_upkeep.strays(route) if self._is_sure(str(route), (job_id, ""))
+        ]
+        return self._engine.limit_upkeep.put_back(route, strays) if strays else 0
 
     def _share_caps(self) -> None:
         for pool, settings in self._engine.pools.settings().items():

@@ -91,7 +91,7 @@ class TestMaxRunning:
         running, waiting = steps.enqueue_many(2)
         steps.lease()
 
-        (hold,) = steps.engine.limits.holding(steps.get(waiting))
+        (hold,) = steps.engine.holds.of(steps.get(waiting))
 
         assert (hold.kind, hold.key, hold.limit, hold.holders) == ("max_running", "default", 1, [running])
 

@@ -225,12 +225,12 @@ def test_jobs_of_a_paused_pool_keep_no_place_from_those_of_another(one: Gate) ->
 def test_a_place_of_a_crashed_worker_is_free_once_its_lease_is_over(one: Gate, clock: ManualClock) -> None:
     jobs = one.enqueue("a", "a")
     one.start()
-    assert one.engine.limits.forgotten(one.limits) == set()
+    assert one.engine.limit_upkeep.forgotten(one.limits) == set()
 
     clock.advance(11)
     one.engine.leases.recover(one.steps.route)
     assert one.start() == []  # the place is not free yet, although the lease is over
-    forgotten = one.engine.limits.forgotten(one.limits)
+    forgotten = one.engine.limit_upkeep.forgotten(one.limits)
     one.engine.limits.give(one.limits, forgotten)
 
     assert {job_id for job_id, _ in forgotten} == {jobs[0]}
@@ -254,10 +254,10 @@ def test_who_is_set_aside_and_in_no_line_is_found_and_put_back(one: Gate) -> Non
     leave = one.ask()
     one.engine.limits.throttle(one.steps.route, [(job.id, job.token) for job, _ in leave.held])
 
-    strays = one.engine.limits.strays(one.steps.route)
+    strays = one.engine.limit_upkeep.strays(one.steps.route)
 
     assert strays == {jobs[1]}
-    assert one.engine.limits.put_back(one.steps.route, strays) == 1
+    assert one.engine.limit_upkeep.put_back(one.steps.route, strays) == 1
     one.end(*leave.go)
     assert ids(one.start()) == [jobs[1]]
 
@@ -266,7 +266,7 @@ def test_who_stands_in_a_line_is_no_stray(one: Gate) -> None:
     one.enqueue("a", "a")
     one.start()
 
-    assert one.engine.limits.strays(one.steps.route) == set()
+    assert one.engine.limit_upkeep.strays(one.steps.route) == set()
 
 
 def test_when_a_type_has_no_limit_any_more_its_jobs_come_back(one: Gate) -> None:
@@ -275,7 +275,7 @@ def test_when_a_type_has_no_limit_any_more_its_jobs_come_back(one: Gate) -> None
     with registry.restored():
         registry.add(JobType(handler, name="t"))
 
-        assert one.engine.limits.strays(one.steps.route) == {jobs[1]}
+        assert one.engine.limit_upkeep.strays(one.steps.route) == {jobs[1]}
 
 
 def test_a_rate_holds_in_every_window_of_its_period(slow: Gate, clock: ManualClock) -> None:
@@ -294,12 +294,23 @@ def test_a_rate_holds_in_every_window_of_its_period(slow: Gate, clock: ManualClo
     assert all(later - earlier >= 60_000 for earlier, later in zip(starts, starts[3:], strict=False))
 
 
+@pytest.mark.parametrize("slots", [1000, 5])
+def test_of_mixed_keys_the_first_of_each_start(slow: Gate, slots: int) -> None:
+    keys = "abacabadaa"
+    jobs = slow.enqueue(*keys)
+
+    started = slow.start(slots)
+
+    expected = [number for number, key in enumerate(keys) if keys[:number].count(key) < 3][:slots]
+    assert [job.id for job in started] == [jobs[number] for number in expected]
+
+
 def test_the_next_start_of_a_key_is_known(slow: Gate, clock: ManualClock) -> None:
     jobs = slow.enqueue(*["a"] * 4)
     slow.start()
     clock.advance(20)
 
-    (hold,) = slow.engine.limits.holding(slow.steps.get(jobs[3]))
+    (hold,) = slow.engine.holds.of(slow.steps.get(jobs[3]))
 
     assert (hold.kind, hold.key, hold.limit, hold.holders) == ("rate", "a", "3/m", [])
     assert hold.free_in_seconds is not None
@@ -321,10 +332,10 @@ def test_the_holders_of_a_key_are_named(two: Gate) -> None:
     jobs = two.enqueue("a", "a", "a", "b")
     two.start()
 
-    (hold,) = two.engine.limits.holding(two.steps.get(jobs[2]))
+    (hold,) = two.engine.holds.of(two.steps.get(jobs[2]))
 
     assert (hold.kind, hold.key, hold.limit, sorted(hold.holders)) == ("concurrency", "a", 2, sorted(jobs[:2]))
-    assert two.engine.limits.holding(two.steps.get(jobs[3])) == []
+    assert two.engine.holds.of(two.steps.get(jobs[3])) == []
 
 
 def test_a_job_needs_leave_of_both_limits_of_its_type(steps: Steps, known: None, clock: ManualClock) -> None:
@@ -350,15 +361,15 @@ def test_nothing_is_left_when_all_is_done(steps: Steps, known: None, clock: Manu
         gate.engine.limits.turn(gate.limits)
         gate.end(*gate.start())
         clock.advance(1)
-    gate.engine.limits.tidy(gate.limits)
+    gate.engine.limit_upkeep.tidy(gate.limits)
 
     assert gate.engine.pools.get("default").succeeded == 6
     client = steps.engine.store.client
     keys = LimitKeys(steps.engine.store.namespace, "t")
     left = [key.decode() for key in client.scan_iter(match=f"{steps.engine.store.namespace}:*limits*")]
     assert left == [keys.clock]
-    assert gate.engine.limits.forget_if_idle("t")
-    assert gate.engine.limits.waited_for() == []
+    assert gate.engine.limit_upkeep.forget_if_idle("t")
+    assert gate.engine.limit_upkeep.waited_for() == []
 
 
 def counts(gate: Gate) -> dict[str, int]:

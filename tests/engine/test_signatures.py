@@ -83,7 +83,7 @@ def test_the_verbs_of_the_engine_call_every_script(
     engine.limits.give(limits, [(job.id, job.token) for job in leave.go])
     clock.advance(3)
     engine.limits.turn(limits)
-    engine.limits.tidy(limits)
+    engine.limit_upkeep.tidy(limits)
     engine.caps.set("default", None)
 
     scripts = {path.stem for path in LUA_DIR.glob("*.lua")}

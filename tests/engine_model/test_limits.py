@@ -137,11 +137,11 @@ class LimitsMachine(RuleBasedStateMachine):
     @rule()
     def sweep(self) -> None:
         """Frees what it has seen forgotten twice, and puts strays back."""
-        seen = self.engine.limits.forgotten(LIMITS)
+        seen = self.engine.limit_upkeep.forgotten(LIMITS)
         self.engine.limits.give(LIMITS, seen & self.forgotten)
         self.forgotten = seen
         for route in self.engine.topology.partitions():
-            self.engine.limits.put_back(route, self.engine.limits.strays(route))
+            self.engine.limit_upkeep.put_back(route, self.engine.limit_upkeep.strays(route))
 
     @rule(pick=picks)
     def cancel(self, pick: int) -> None:

@@ -1,10 +1,11 @@
-"""limit_take, limit_give, limit_wait, limit_turn, limit_tidy: the slot of one type's limits, key by key."""
+"""limit_take, limit_start, limit_give, limit_wait, limit_turn, limit_tidy: the slot of the limits of one type."""
 
 from __future__ import annotations
 
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobs.exceptions import StoreRefused
@@ -127,25 +128,45 @@ def test_a_line_that_waits_for_starts_says_when(slot: Slot) -> None:
     assert slot.run("limit_turn", given_now=next_turn)[3:] == ["c", "p.1.0"]
 
 
+def start(store: Store, keys: LimitKeys, wanted: list[tuple[str, int]], **named: Any) -> str:
+    packed = msgspec.msgpack.encode(([key for key, _ in wanted], [size for _, size in wanted]))
+    answer: bytes = store.run("limit_start", keys, wanted=packed, **named)
+    return answer.decode()
+
+
 def test_starts_are_counted_alike_in_one_pass_and_with_all_that_limits_may_need(store: Store) -> None:
-    """A request that gives a place back, though of nobody, goes the long way; one that does not, the short one."""
+    """A key may stand in a request more than once: where only the first jobs are wanted, they come in their order."""
     chance = random.Random(4)
     short, long = LimitKeys(store.namespace, "short"), LimitKeys(store.namespace, "long")
     now = NOW
     for _ in range(60):
         now += chance.choice([0, 1, PERIOD // 64, PERIOD // 3, PERIOD + PERIOD // 32, -500])
+        wanted = [(f"r{chance.randint(0, 5)}", chance.choice([1, 1, 1, 2, 5])) for _ in range(chance.randint(1, 12))]
         groups: list[Any] = []
-        for number in range(chance.randint(1, 12)):
-            size = chance.choice([1, 1, 1, 2, 5])
-            groups += ["", f"r{chance.randint(0, 5)}", size, *(f"{number}.{place}\ntoken" for place in range(size))]
-        named = {"given_now": now, "concurrency": "", "starts": 4, "period": PERIOD, "route": "p.1.0", "again": ""}
-        named["most"] = chance.choice([3, 100])
-        answers = [
-            store.run("limit_take", keys, [*over, *groups], **named, over=len(over))[-1]
-            for keys, over in ((short, []), (long, ["nobody\ntoken"]))
-        ]
-        assert answers[0] == answers[1]
+        for number, (key, size) in enumerate(wanted):
+            groups += ["", key, size, *(f"{number}.{place}\ntoken" for place in range(size))]
+        named = {"given_now": now, "starts": 4, "period": PERIOD, "most": chance.choice([0, 3, 100])}
+        more = {"concurrency": "", "route": "p.1.0", "again": "", "over": 0}
+
+        answers = start(store, short, wanted, **named), store.run("limit_take", long, groups, **named, **more)[-1]
+
+        assert answers[0] == answers[1].decode()
         assert store.client.hgetall(short.windows) == store.client.hgetall(long.windows)
+
+
+def test_where_somebody_waits_or_was_called_counting_is_not_enough(slot: Slot) -> None:
+    slot.take("a", "k1", "r", "b", "k2", "r")
+    slot.wait("c", line="r")
+    before = everything(slot.store, without=())
+    named = {"given_now": NOW, "starts": 2, "period": PERIOD, "most": 9}
+
+    assert start(slot.store, slot.keys, [("other", 1)], **named) == ""
+    assert everything(slot.store, without=()) == before
+
+    assert slot.run("limit_turn", given_now=NOW + 2 * PERIOD)[3:] == ["c", "p.1.0"]
+    assert start(slot.store, slot.keys, [("other", 1)], **named) == "", "c has its start, and has not come yet"
+    slot.run("limit_give", "c\n")
+    assert start(slot.store, slot.keys, [("other", 1)], **named) == "g"
 
 
 def test_windows_that_are_over_are_dropped(slot: Slot) -> None:
@@ -166,6 +187,7 @@ def test_a_line_whose_members_nobody_knows_is_emptied(slot: Slot) -> None:
 
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "limit_take": (("k", "r", 1, "b\nn"), {"route": "p.1.0", "most": 9, "again": "", "over": 0}),
+    "limit_start": ((), {"most": 9, "wanted": msgspec.msgpack.encode((["r"], [1]))}),
     "limit_give": (("a\ntoken",), {}),
     "limit_wait": (("b", "k", "r", NOW, f"{1:016}", "c"), {"route": "p.1.0"}),
     "limit_turn": ((), {}),

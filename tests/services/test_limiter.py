@@ -111,7 +111,7 @@ def test_it_is_busy_only_while_somebody_waits(steps: Steps) -> None:
     limiter.tick()
 
     assert limiter.every > IDLE_SECONDS / 2
-    assert steps.engine.limits.waited_for() == []
+    assert steps.engine.limit_upkeep.waited_for() == []
 
 
 def test_limits_of_other_code_are_left_to_its_hosts(steps: Steps) -> None:
@@ -125,12 +125,12 @@ def test_limits_of_other_code_are_left_to_its_hosts(steps: Steps) -> None:
             limiter.tick()
             later(limiter)
 
-    assert steps.engine.limits.waited_for() == ["t"]
+    assert steps.engine.limit_upkeep.waited_for() == ["t"]
 
 
 def test_a_cap_whose_partition_forgot_it_is_told_again(engine: Engine, steps: Steps) -> None:
     steps.engine.pools.configure("default", max_running=1)
-    engine.store.client.delete(engine.limits._partition(steps.route).control)
+    engine.store.client.delete(engine.limits._records.partition(steps.route).control)
 
     Limiter(engine).tick()
 

@@ -157,6 +157,6 @@ def test_an_end_that_cannot_be_told_does_no_harm(worker: Worker, monkeypatch: An
     monkeypatch.setattr(worker.steps.engine.limits, "give", away)
     worker.end(*running)
 
-    assert {job_id for job_id, _ in worker.steps.engine.limits.forgotten(worker.permits._limits["one"])} == set(
+    assert {job_id for job_id, _ in worker.steps.engine.limit_upkeep.forgotten(worker.permits._limits["one"])} == set(
         ids(running)
     )

@@ -1,13 +1,9 @@
-"""Leave to start: what may run at once under one key, how often it may start, and who waits for that.
-
-``docs/decisions/0008-permits.md`` says how the parts work together. Every verb may be repeated, by anybody.
-All raise StoreUnavailable or OutcomeUnknown where the server is away.
-"""
+"""Leave to start: what workers ask for, give back and do for those who wait."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from time import monotonic
@@ -15,33 +11,15 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from jobs.core.clock import Clock
-from jobs.core.job import Job, LeasedJob, Route
+from jobs.core.job import LeasedJob, Route
 from jobs.core.limits import TypeLimits
-from jobs.core.states import JobState
-from jobs.engine.batches import READ_BATCH, batches
-from jobs.registry import registry
-from jobs.store.codec.bodies import decode_body
+from jobs.engine.batches import batches
+from jobs.engine.limits.records import CALL_BATCH, Lease, LimitRecords, limits_of
 from jobs.store.codec.ids import parse_route
-from jobs.store.codec.records import decode_record
-from jobs.store.codec.values import whole_number
-from jobs.store.connection import Store
-from jobs.store.keys import LimitKeys, PartitionKeys, SettingKeys, partition_keys
 from jobs.store.topology import Topology
-
-CALL_BATCH = 250
-"""Most jobs set aside or put back in one call: each is moved by itself."""
 
 MOST_REPLACED = 100
 """Calls in a row that may be in vain before whoever made them stops; the last one runs out by itself."""
-
-SHOWN_HOLDERS = 5
-"""Of those that have the places of a key, so many are named."""
-
-PAGE = 500
-
-Lease = tuple[str, str]
-"""Job id and token."""
 
 Kind = Literal["concurrency", "rate"]
 
@@ -54,35 +32,18 @@ class Leave(NamedTuple):
     held: list[tuple[LeasedJob, Kind]]
     rest: list[LeasedJob]
 
-
-class Hold(NamedTuple):
-    """A limit that holds a job back now. ``limit``: 5 or "100/m". ``holders``: up to 5 ids of jobs that have its
-    places. ``free_in_seconds``: when a rate lets the next one start."""
-
-    kind: Literal["max_running", "concurrency", "rate"]
-    key: str
-    limit: int | str
-    holders: list[str]
-    free_in_seconds: float | None = None
-
-
-class _Waiter(msgspec.Struct, array_like=True):
-    """As ``limit_wait.lua`` packs it."""
-
-    route: str
-    concurrency_key: str
-    rate_key: str
-    order: str
-    line: str  # c or r
+    def hear(self, answers: Iterable[tuple[LeasedJob, str]]) -> None:
+        """Sorts jobs by the letter that a script has given each."""
+        for job, letter in answers:
+            if letter == "g":
+                self.go.append(job)
+            elif letter == "e":
+                self.rest.append(job)
+            else:
+                self.held.append((job, "concurrency" if letter == "c" else "rate"))
 
 
-_decode_waiter = msgspec.msgpack.Decoder(_Waiter).decode
 _LINES: dict[str, str] = {"concurrency": "c", "rate": "r"}
-
-
-def limits_of(type_name: str) -> TypeLimits | None:
-    """What the code of this process declares for a job type; None where it has no limits or is not known here."""
-    return registry.get(type_name).limits if type_name in registry else None
 
 
 def keys_of(job: LeasedJob, limits: TypeLimits) -> tuple[str, str]:
@@ -97,15 +58,11 @@ def keys_of(job: LeasedJob, limits: TypeLimits) -> tuple[str, str]:
 class Limits:
     """See the module."""
 
-    def __init__(self, store: Store, clock: Clock, topology: Topology) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, records: LimitRecords, topology: Topology) -> None:
+        self._records = records
         self._topology = topology
-        self._setting_keys = SettingKeys(store.namespace)
         self._waited_for: set[str] = set()
         self._turn_at: dict[str, float] = {}  # type → when there is something to do for it, by our monotonic clock
-
-    # --- workers ------------------------------------------------------------------------------------------------
 
     def take(
         self,
@@ -125,34 +82,72 @@ class Limits:
         """
         leave = Leave([], [], [])
         for batch in batches(jobs):
-            groups = (_runs if len(batch) > most - len(leave.go) else _groups)(batch, limits)
-            now, next_turn, waiting, count, *rest = self._run(
-                "limit_take",
-                limits,
-                [*map(_field, over), *_items(groups, token)],
-                route=str(route),
-                most=most - len(leave.go),
-                again="1" if again else "",
-                over=len(over),
-                when_resent={"again": "1"},
-            )
-            if waiting or limits.type in self._waited_for:
-                self._follow(limits, [now, next_turn, waiting, *rest[: 2 * count]])
+            wanted = most - len(leave.go)
+            if over or again or not self._start(limits, batch, wanted, leave):
+                self._take(limits, route, token, batch, wanted, leave, over=over, again=again)
             over = ()
-            letters = rest[2 * count].decode()
-            if letters.count("g") == len(batch):
-                leave.go.extend(batch)
-                continue
-            answers = dict(zip((job.id for _, of_keys in groups for job in of_keys), letters, strict=True))
-            for job in batch:
-                letter = answers[job.id]
-                if letter == "g":
-                    leave.go.append(job)
-                elif letter == "e":
-                    leave.rest.append(job)
-                else:
-                    leave.held.append((job, "concurrency" if letter == "c" else "rate"))
         return leave
+
+    def _start(self, limits: TypeLimits, jobs: Sequence[LeasedJob], most: int, leave: Leave) -> bool:
+        """Where nobody waits, a rate alone is a matter of counting. Whether it was one."""
+        rate = limits.rate
+        if rate is None or limits.concurrency is not None or limits.type in self._waited_for:
+            return False
+        keys = [job.extras.get("rate_key") or "" for job in jobs]
+        if len(jobs) <= most:
+            groups = Counter(keys)
+            names, sizes = [*groups], [*groups.values()]
+        else:  # only the first of them are wanted: in their order
+            runs = [(key, sum(1 for _ in run)) for key, run in groupby(keys)]
+            names, sizes = [key for key, _ in runs], [size for _, size in runs]
+        letters = self._records.store.run(
+            "limit_start",
+            self._records.keys(limits.type),
+            given_now=self._records.now(),
+            starts=rate.starts,
+            period=rate.period_ms,
+            most=most,
+            wanted=msgspec.msgpack.encode((names, sizes)),
+        ).decode()
+        if not letters:
+            return False
+        if letters.count("g") == len(jobs):
+            leave.go.extend(jobs)
+        else:
+            leave.hear(zip(jobs, _one_by_one(keys, names, sizes, letters), strict=True))
+        return True
+
+    def _take(
+        self,
+        limits: TypeLimits,
+        route: Route,
+        token: str,
+        jobs: Sequence[LeasedJob],
+        most: int,
+        leave: Leave,
+        *,
+        over: Sequence[Lease],
+        again: bool,
+    ) -> None:
+        groups = (_runs if len(jobs) > most else _groups)(jobs, limits)
+        now, next_turn, waiting, count, *rest = self._records.run(
+            "limit_take",
+            limits,
+            [*map(_field, over), *_items(groups, token)],
+            route=str(route),
+            most=most,
+            again="1" if again else "",
+            over=len(over),
+            when_resent={"again": "1"},
+        )
+        if waiting or limits.type in self._waited_for:
+            self._follow(limits, [now, next_turn, waiting, *rest[: 2 * count]])
+        letters = rest[2 * count].decode()
+        if letters.count("g") == len(jobs):
+            leave.go.extend(jobs)
+            return
+        answers = dict(zip((job.id for _, of_keys in groups for job in of_keys), letters, strict=True))
+        leave.hear((job, answers[job.id]) for job in jobs)
 
     def hold_back(self, limits: TypeLimits, route: Route, held: Iterable[tuple[LeasedJob, Kind]]) -> None:
         """Sets leased jobs aside, without charge, and enters them in the lines of their keys."""
@@ -163,23 +158,25 @@ class Limits:
                 if place:  # else it is not ours any more
                     items += (job.id, *keys_of(job, limits), order, place, _LINES[kind])
             if items:
-                self._store.call(lambda client: client.hset(self._setting_keys.limited, limits.type, 1))
-                self._follow(limits, self._run("limit_wait", limits, items, route=str(route)))
+                self._records.store.call(lambda client: client.hset(self._records.limited, limits.type, 1))
+                self._follow(limits, self._records.run("limit_wait", limits, items, route=str(route)))
 
     def throttle(self, route: Route, leases: Sequence[Lease]) -> list[tuple[bytes, bytes]]:
         """The first half of that: order and place of each job, two empty texts for those that do not wait."""
         items = [value for lease in leases for value in lease]
-        answers = self._store.run("job_throttle", self._partition(route), items, given_now=self._now())
+        answers = self._records.store.run(
+            "job_throttle", self._records.partition(route), items, given_now=self._records.now()
+        )
         return list(zip(answers[::2], answers[1::2], strict=True))
 
     def give(self, limits: TypeLimits, leases: Iterable[Lease]) -> None:
         """These leases are over: their places go to the next in line."""
         for batch in batches(leases):
-            self._follow(limits, self._run("limit_give", limits, [*map(_field, batch)]))
+            self._follow(limits, self._records.run("limit_give", limits, [*map(_field, batch)]))
 
     def turn(self, limits: TypeLimits) -> None:
         """Does what is due without anybody's doing: starts that a rate allows by now, calls that nobody answered."""
-        self._follow(limits, self._run("limit_turn", limits))
+        self._follow(limits, self._records.run("limit_turn", limits))
 
     def is_waited_for(self, limits: TypeLimits) -> bool:
         """Whether somebody waited for a limit of the type when this process heard of it last."""
@@ -206,7 +203,7 @@ class Limits:
             vain = self._admit(zip(called[::2], called[1::2], strict=True))
             if not vain:
                 return
-            reply = self._run("limit_give", limits, [job_id + b"\n" for job_id in vain])
+            reply = self._records.run("limit_give", limits, [job_id + b"\n" for job_id in vain])
 
     def _admit(self, calls: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
         """Those who will not come."""
@@ -219,14 +216,8 @@ class Limits:
             if route is None or not self._topology.exists(route):
                 vain += ids
             else:
-                vain += [job_id for job_id, answer in self._admit_in(route, ids) if answer != b"ready"]
+                vain += [job_id for job_id, answer in self._records.admit(route, ids) if answer != b"ready"]
         return vain
-
-    def _admit_in(self, route: Route, ids: Sequence[Any]) -> list[tuple[Any, bytes]]:
-        answers: list[tuple[Any, bytes]] = []
-        for batch in batches(ids, limit=CALL_BATCH):
-            answers += zip(batch, self._store.run("job_admit", self._partition(route), batch), strict=True)
-        return answers
 
     def _note(self, type_name: str, now: int, next_turn: Any, waiting: int) -> None:
         if waiting:
@@ -237,189 +228,6 @@ class Limits:
             self._turn_at[type_name] = monotonic() + max(0, next_turn - now) / 1000
         else:
             self._turn_at.pop(type_name, None)
-
-    # --- upkeep -------------------------------------------------------------------------------------------------
-
-    def waited_for(self) -> list[str]:
-        """Job types whose limits hold somebody back, or did so until lately."""
-        raw: Any = self._store.read(lambda client: client.hkeys(self._setting_keys.limited))
-        return sorted(name.decode() for name in raw)
-
-    def forget_if_idle(self, type_name: str) -> bool:
-        """Nobody waits for this type's limits any more: no service needs to look. Whether that is so."""
-        keys = LimitKeys(self._store.namespace, type_name)
-
-        def waits(client: Any) -> bool:
-            return bool(client.hlen(keys.waiters) or client.zcard(keys.called))
-
-        if self._store.read(waits):
-            return False
-        self._store.call(lambda client: client.hdel(self._setting_keys.limited, type_name))
-        if self._store.read(waits):  # somebody came in between
-            self._store.call(lambda client: client.hset(self._setting_keys.limited, type_name, 1))
-            return False
-        return True
-
-    def forgotten(self, limits: TypeLimits) -> set[Lease]:
-        """Places whose lease is over and that nobody gave back, or not yet: see twice before you free them."""
-        by_route: defaultdict[str, list[Lease]] = defaultdict(list)
-        for field, holding in self._holders(limits.type):
-            job_id, _, token = field.rpartition("\n")
-            if token:
-                by_route[holding.partition("\n")[0].rstrip()].append((job_id, token))
-        over: set[Lease] = set()
-        for text, leases in by_route.items():
-            route = parse_route(text)
-            for batch in batches(leases):
-                over |= self._over(route, batch) if route else set(batch)
-        return over
-
-    def _over(self, route: Route, leases: Sequence[Lease]) -> set[Lease]:
-        keys = self._partition(route)
-        ids = [job_id for job_id, _ in leases]
-        records = self._store.read(lambda client: client.hmget(keys.states, ids))
-        return {lease for lease, raw in zip(leases, records, strict=True) if not _is_held(raw, lease[1])}
-
-    def strays(self, route: Route) -> set[str]:
-        """Jobs that were set aside and stand in no line that anybody serves: see twice before you put them back."""
-        keys = self._partition(route)
-        found: set[str] = set()
-        start = 0
-        while ids := self._store.read(lambda client: client.zrange(keys.throttled, start, start + PAGE - 1)):  # noqa: B023
-            found |= self._unserved(keys, ids)
-            start += PAGE
-        return found
-
-    def _unserved(self, keys: PartitionKeys, ids: Sequence[bytes]) -> set[str]:
-        by_type: defaultdict[str, list[bytes]] = defaultdict(list)
-        for batch in batches(ids, limit=READ_BATCH):
-            bodies = self._store.read(lambda client: client.hmget(keys.bodies, batch))  # noqa: B023
-            for job_id, body in zip(batch, bodies, strict=True):
-                by_type[_type_in(body)].append(job_id)
-        unserved: set[str] = set()
-        for type_name, of_type in by_type.items():
-            if type_name and type_name not in registry:
-                continue  # whoever knows its limits will see to it
-            waiters = self._waiters(type_name, of_type)
-            limits = limits_of(type_name)
-            unserved |= {
-                job_id.decode()
-                for job_id, waiter in zip(of_type, waiters, strict=True)
-                if not _is_served(limits, waiter)
-            }
-        return unserved
-
-    def put_back(self, route: Route, ids: Iterable[str]) -> int:
-        """Puts jobs that were set aside back in line; how many."""
-        return sum(answer != b"gone" for _, answer in self._admit_in(route, list(ids)))
-
-    def tidy(self, limits: TypeLimits) -> int:
-        """Drops what is remembered of rate keys that have not been used for a whole period; how many."""
-        dropped, cursor = 0, b"0"
-        while True:
-            cursor, found = self._store.run(
-                "limit_tidy",
-                LimitKeys(self._store.namespace, limits.type),
-                given_now=self._now(),
-                period=limits.rate.period_ms if limits.rate else 0,
-                cursor=cursor,
-                count=PAGE,
-            )
-            dropped += int(found)
-            if cursor == b"0":
-                return dropped
-
-    # --- looking ------------------------------------------------------------------------------------------------
-
-    def holding(self, job: Job) -> list[Hold]:
-        """What holds a ready job back now, in the order in which it is decided; empty where nothing does."""
-        holds: list[Hold] = []
-        if (full := self._full_pool(job.pool)) is not None:
-            holds.append(full)
-        if (limits := limits_of(job.type)) is not None and (waiter := self._waiters(job.type, [job.id])[0]) is not None:
-            holds.append(self._held_by(limits, waiter))
-        return holds
-
-    def _held_by(self, limits: TypeLimits, waiter: _Waiter) -> Hold:
-        if waiter.line == "c":
-            holders = self._holders_of(limits.type, waiter.concurrency_key)
-            return Hold("concurrency", waiter.concurrency_key, limits.concurrency or 0, holders)
-        keys = LimitKeys(self._store.namespace, limits.type)
-        due = self._store.read(lambda client: client.zscore(keys.due, waiter.rate_key))
-        seconds = max(0.0, (due - self._now_ms()) / 1000) if due is not None else 0.0
-        return Hold("rate", waiter.rate_key, str(limits.rate), [], round(seconds, 3))
-
-    def _holders_of(self, type_name: str, key: str) -> list[str]:
-        found: list[str] = []
-        for field, holding in self._holders(type_name):
-            if holding.partition("\n")[2] == key:
-                found.append(field.rpartition("\n")[0])
-            if len(found) == SHOWN_HOLDERS:
-                break
-        return found
-
-    def _full_pool(self, pool: str) -> Hold | None:
-        """The cap of a pool that has no room under it."""
-        routes = self._topology.partitions(pool)
-        keys = [self._partition(route) for route in routes]
-
-        def send(client: Any) -> list[Any]:
-            pipeline = client.pipeline(transaction=False)
-            for of_route in keys:
-                pipeline.hget(of_route.control, "max_running")
-                pipeline.zcard(of_route.leased)
-                pipeline.zrange(of_route.leased, 0, SHOWN_HOLDERS - 1)
-            return list(pipeline.execute())
-
-        replies = self._store.read(send) if keys else []
-        shares = [whole_number(share) for share in replies[::3]]
-        if not shares or any(
-            share is None or leased < share for share, leased in zip(shares, replies[1::3], strict=True)
-        ):
-            return None
-        holders = [job_id.decode() for ids in replies[2::3] for job_id in ids][:SHOWN_HOLDERS]
-        return Hold("max_running", pool, sum(share or 0 for share in shares), holders)
-
-    # --- what they share ------------------------------------------------------------------------------------------
-
-    def _holders(self, type_name: str) -> Iterable[tuple[str, str]]:
-        keys = LimitKeys(self._store.namespace, type_name)
-        cursor = 0
-        while True:
-            cursor, found = self._store.read(lambda client: client.hscan(keys.holders, cursor, count=PAGE))  # noqa: B023
-            for field, holding in found.items():
-                yield field.decode(), holding.decode()
-            if cursor == 0:
-                return
-
-    def _waiters(self, type_name: str, ids: Sequence[str | bytes]) -> list[_Waiter | None]:
-        keys = LimitKeys(self._store.namespace, type_name)
-        raw = self._store.read(lambda client: client.hmget(keys.waiters, list(ids)))
-        return [_waiter_in(packed) for packed in raw]
-
-    def _run(self, name: str, limits: TypeLimits, items: Sequence[Any] = (), **arguments: Any) -> Any:
-        rate = limits.rate
-        return self._store.run(
-            name,
-            LimitKeys(self._store.namespace, limits.type),
-            items,
-            given_now=self._now(),
-            concurrency="" if limits.concurrency is None else limits.concurrency,
-            starts=rate.starts if rate else "",
-            period=rate.period_ms if rate else "",
-            **arguments,
-        )
-
-    def _partition(self, route: Route) -> PartitionKeys:
-        return partition_keys(self._store.namespace, route)
-
-    def _now(self) -> Any:
-        now = self._clock.now_ms()
-        return "" if now is None else now
-
-    def _now_ms(self) -> int:
-        now = self._clock.now_ms()
-        return self._store.time_ms() if now is None else now
 
 
 def _field(lease: Lease) -> str:
@@ -453,30 +261,13 @@ def _items(groups: _Groups, token: str) -> list[Any]:
     return items
 
 
-def _is_held(raw_record: bytes | None, token: str) -> bool:
-    try:
-        record = decode_record(raw_record or b"")
-    except ValueError:
-        return False
-    return record.state == JobState.LEASED and record.token == token
-
-
-def _type_in(body: bytes | None) -> str:
-    try:
-        return decode_body(body or b"").type
-    except ValueError:
-        return ""
-
-
-def _waiter_in(packed: bytes | None) -> _Waiter | None:
-    try:
-        return _decode_waiter(packed) if packed else None
-    except msgspec.MsgspecError:
-        return None
-
-
-def _is_served(limits: TypeLimits | None, waiter: _Waiter | None) -> bool:
-    """Whether the job stands in the line of a limit that still exists."""
-    if limits is None or waiter is None:
-        return False
-    return (limits.concurrency if waiter.line == "c" else limits.rate) is not None
+def _one_by_one(keys: Sequence[str], names: Sequence[str], sizes: Sequence[int], letters: str) -> Iterator[str]:
+    """The letter of each job, where the letters stand key by key. A key whose jobs do not follow each other stands
+    there once, or each time that they do."""
+    of_key: defaultdict[str, list[str]] = defaultdict(list)
+    start = 0
+    for name, size in zip(names, sizes, strict=True):
+        of_key[name].extend(letters[start : start + size])
+        start += size
+    left = {name: iter(of_name) for name, of_name in of_key.items()}
+    return (next(left[key]) for key in keys)

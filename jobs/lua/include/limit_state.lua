@@ -1,9 +1,6 @@
 -- What one call knows of a type's limits: places taken and starts of late by key, read once and written once (`settle`).
--- A start counts in its part of the period until all of that part is past, so that no window of the period holds too many.
 -- keys: holders, counts, called, windows, waiters, due, line_of. concurrency and starts: nil where the type has no such limit.
-local PARTS = 64
-local unpack_bytes, pack_bytes, part_of_text = struct.unpack, struct.pack, string.sub -- locals are the fast names of Lua
-local ENTRY = 10 -- bytes of a part in a window: its number and how many started in it
+-- Needs: read_window, grow_window.
 
 -- Who has a place, and where. So long that the hash of holders is a table from the start: in its compact form each look-up
 -- would walk through all of them.
@@ -39,18 +36,8 @@ local function limit_state(keys, now, concurrency, starts, period)
       return totals[key]
     end
     local packed = windows[key] or redis.call('HGET', keys.windows, key) or ''
-    local total, first, number, count = 0, 1, nil, nil
-    for at = 1, #packed - ENTRY + 1, ENTRY do
-      number, count = unpack_bytes('>I6I4', packed, at)
-      if (number + 1) * part + period > now then
-        total = total + count
-      else
-        first = at + ENTRY
-      end
-    end
-    windows[key], totals[key] = first > 1 and part_of_text(packed, first) or packed, total
-    last_number[key], last_count[key] = number, count
-    return total
+    totals[key], windows[key], last_number[key], last_count[key] = read_window(packed, part, period, now)
+    return totals[key]
   end
 
   function state.places_taken(key)
@@ -96,13 +83,8 @@ local function limit_state(keys, now, concurrency, starts, period)
       return
     end
     totals[key] = total_of(key) + count
-    local packed, number = windows[key], number_now
-    if #packed >= ENTRY and last_number[key] >= number then
-      number, count = last_number[key], count + last_count[key]
-      packed = #packed > ENTRY and part_of_text(packed, 1, -ENTRY - 1) or ''
-    end
-    windows[key] = packed .. pack_bytes('>I6I4', number, count)
-    last_number[key], last_count[key] = number, count
+    windows[key], last_number[key], last_count[key] =
+      grow_window(windows[key], last_number[key], last_count[key], number_now, count)
     changed[key] = true
   end
 

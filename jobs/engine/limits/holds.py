@@ -1,0 +1,84 @@
+"""What holds a job back: the cap of its pool, or a limit of its type."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from jobs.core.job import Job
+from jobs.core.limits import TypeLimits
+from jobs.engine.limits.records import LimitRecords, Waiter, limits_of
+from jobs.store.codec.values import whole_number
+from jobs.store.topology import Topology
+
+SHOWN_HOLDERS = 5
+"""Of those that have the places of a key, so many are named."""
+
+
+class Hold(NamedTuple):
+    """A limit that holds a job back now. ``limit``: 5 or "100/m". ``holders``: up to 5 ids of jobs that have its
+    places. ``free_in_seconds``: when a rate lets the next one start."""
+
+    kind: Literal["max_running", "concurrency", "rate"]
+    key: str
+    limit: int | str
+    holders: list[str]
+    free_in_seconds: float | None = None
+
+
+class Holds:
+    """See the module."""
+
+    def __init__(self, records: LimitRecords, topology: Topology) -> None:
+        self._records = records
+        self._topology = topology
+
+    def of(self, job: Job) -> list[Hold]:
+        """What holds a ready job back now, in the order in which it is decided; empty where nothing does."""
+        holds: list[Hold] = []
+        if (full := self._full_pool(job.pool)) is not None:
+            holds.append(full)
+        if (limits := limits_of(job.type)) is not None and (
+            waiter := self._records.waiters(job.type, [job.id])[0]
+        ) is not None:
+            holds.append(self._held_by(limits, waiter))
+        return holds
+
+    def _held_by(self, limits: TypeLimits, waiter: Waiter) -> Hold:
+        if waiter.line == "c":
+            holders = self._holders_of(limits.type, waiter.concurrency_key)
+            return Hold("concurrency", waiter.concurrency_key, limits.concurrency or 0, holders)
+        keys = self._records.keys(limits.type)
+        due = self._records.store.read(lambda client: client.zscore(keys.due, waiter.rate_key))
+        seconds = max(0.0, (due - self._records.now_ms()) / 1000) if due is not None else 0.0
+        return Hold("rate", waiter.rate_key, str(limits.rate), [], round(seconds, 3))
+
+    def _holders_of(self, type_name: str, key: str) -> list[str]:
+        found: list[str] = []
+        for field, holding in self._records.holders(type_name):
+            if holding.partition("\n")[2] == key:
+                found.append(field.rpartition("\n")[0])
+            if len(found) == SHOWN_HOLDERS:
+                break
+        return found
+
+    def _full_pool(self, pool: str) -> Hold | None:
+        """The cap of a pool that has no room under it."""
+        routes = self._topology.partitions(pool)
+        keys = [self._records.partition(route) for route in routes]
+
+        def send(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            for of_route in keys:
+                pipeline.hget(of_route.control, "max_running")
+                pipeline.zcard(of_route.leased)
+                pipeline.zrange(of_route.leased, 0, SHOWN_HOLDERS - 1)
+            return list(pipeline.execute())
+
+        replies = self._records.store.read(send) if keys else []
+        shares = [whole_number(share) for share in replies[::3]]
+        if not shares or any(
+            share is None or leased < share for share, leased in zip(shares, replies[1::3], strict=True)
+        ):
+            return None
+        holders = [job_id.decode() for ids in replies[2::3] for job_id in ids][:SHOWN_HOLDERS]
+        return Hold("max_running", pool, sum(share or 0 for share in shares), holders)
