@@ -85,6 +85,11 @@ class PauseState(msgspec.Struct, frozen=True, kw_only=True):
         paused = {name: pause.until_ms for name, pause in self.types.items()}
         return paused | dict.fromkeys(self.disabled, FOR_EVER_MS)
 
+    @property
+    def has_any(self) -> bool:
+        """Whether anything is paused, be its time over or not: else nobody need ask what time it is."""
+        return bool(self.everything or self.pools or self.types)
+
     def each(self) -> Iterator[tuple[Scope, Pause]]:
         if self.everything:
             yield EVERYTHING, self.everything

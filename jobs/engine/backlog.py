@@ -13,6 +13,7 @@ import msgspec
 
 from jobs.core.clock import Clock
 from jobs.core.job import moment
+from jobs.engine.lines import are_empty
 from jobs.store.connection import Store
 from jobs.store.keys import BacklogKeys, partition_keys
 from jobs.store.topology import Topology
@@ -45,17 +46,18 @@ class Backlog:
 
     def note(self) -> bool:
         """Notes how it is now; False where this minute is noted already."""
-        if self._is_noted():
-            return False
-        counts: Counter[str] = Counter()
-        for route in self._topology.partitions():
-            counts[route.pool] += self._store.run("line_count", partition_keys(self._store.namespace, route))
+        counts, routes = Counter[str](), self._topology.partitions()
+        if not are_empty(self._store, routes, "ready", "throttled", "parked"):
+            if self._is_noted():
+                return False
+            for route in routes:
+                counts[route.pool] += self._store.run("line_count", partition_keys(self._store.namespace, route))
         now = self._clock.now_ms()
         reply = self._store.run("backlog_note", self._keys, given_now="" if now is None else now, counts=_pack(+counts))
         return bool(reply)
 
     def _is_noted(self) -> bool:
-        """One question, which is mostly all there is to do: idle hosts come often."""
+        """Before all pools are looked at: another host may have been here."""
         newest: Any = self._store.read(lambda client: client.xrevrange(self._keys.minutes, count=1))
         return bool(newest) and self._now_ms() // (MINUTE * 1000) <= int(newest[0][0].partition(b"-")[0]) // (
             MINUTE * 1000

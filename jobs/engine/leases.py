@@ -18,6 +18,7 @@ from jobs.core.job import LeasedJob, Route
 from jobs.core.states import JobState
 from jobs.engine.batches import BATCH, batches
 from jobs.engine.holders import forget_id
+from jobs.engine.lines import are_empty
 from jobs.exceptions import LeaseLost
 from jobs.store.codec.ids import route_in
 from jobs.store.codec.jobs import CORRUPT_ERROR, encode_progress
@@ -308,18 +309,18 @@ class Leases:
         key = self._store.wait_for_token(list(by_key), timeout)
         return by_key[key] if key is not None else None
 
-    def none_waits(self, routes: Sequence[Route]) -> bool:
-        """Whether no job of these partitions is ready or comes due some time; one question for all of them."""
-        keys = map(self._keys, routes)
-        return self._are_gone([key for of in keys for key in (of.ready, of.scheduled, of.retry_wait)])
+    def none_waits(self, routes: Iterable[Route]) -> bool:
+        """Whether no job of these partitions is ready or comes due some time."""
+        return are_empty(self._store, routes, "ready", "scheduled", "retry_wait")
 
-    def none_is_leased(self, routes: Sequence[Route]) -> bool:
-        """Whether no job of these partitions is leased; one question for all of them."""
-        return self._are_gone([self._keys(route).leased for route in routes])
+    def none_comes_due(self, routes: Iterable[Route]) -> bool:
+        return are_empty(self._store, routes, "scheduled", "retry_wait")
 
-    def _are_gone(self, keys: Sequence[str]) -> bool:
-        """A line without a job is no key."""
-        return not self._store.read(lambda client: client.exists(*keys))
+    def none_is_parked(self, routes: Iterable[Route]) -> bool:
+        return are_empty(self._store, routes, "parked")
+
+    def none_is_leased(self, routes: Iterable[Route]) -> bool:
+        return are_empty(self._store, routes, "leased")
 
     def prune(self, route: Route, limit: int = BATCH) -> int:
         """Forgets ended jobs whose retention is over; how many."""

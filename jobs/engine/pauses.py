@@ -49,7 +49,8 @@ class Pauses:
 
     def state(self) -> PauseState:
         """What is paused now."""
-        return self.stored().at(self.now_ms())
+        stored = self.stored()
+        return stored.at(self.now_ms()) if stored.has_any else stored
 
     def stored(self) -> PauseState:
         """The same with the pauses whose time is over."""
@@ -76,7 +77,10 @@ class Pauses:
 
     def end_expired(self) -> list[Scope]:
         """Drops the pauses whose time is over, each only if it is still the same; which they were."""
-        stored, now_ms = self.stored(), self.now_ms()
+        stored = self.stored()
+        if not stored.has_any:
+            return []
+        now_ms = self.now_ms()
         expired = [(scope, pause) for scope, pause in stored.each() if now_ms >= pause.until_ms]
         for scope, pause in expired:
             self._change(scope, b"", only=msgspec.json.encode(pause))

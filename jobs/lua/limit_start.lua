@@ -21,7 +21,6 @@ end
 local now = server_now(clock, given_now)
 local part = math.max(1, math.floor(period / PARTS))
 local number_now = math.floor(now / part)
-local single = pack_bytes('>I6I4', number_now, 1) -- the window of a key whose first start this is
 local keys, sizes = unpack(cmsgpack.unpack(wanted))
 
 local stored = redis.call('HMGET', windows, unpack(keys))
@@ -29,18 +28,14 @@ local letters, changed, seen = {}, {}, {} -- seen: a key may stand there again
 local going = 0
 for i = 1, #keys do
   local key, size = keys[i], sizes[i]
-  local packed = seen[key] or stored[i] or ''
-  local total, number, count = 0, nil, nil
-  if packed ~= '' then
-    total, packed, number, count = read_window(packed, part, period, now)
-  end
+  local total, packed, number, count = read_window(seen[key] or stored[i] or '', part, period, now)
   local free = math.min(size, math.max(0, starts - total))
   local go = math.min(free, most - going)
   if go > 0 then
     going = going + go
-    packed = (go == 1 and packed == '') and single or grow_window(packed, number, count, number_now, go)
-    changed[#changed + 1] = key
-    changed[#changed + 1] = packed
+    packed = grow_window(total, packed, number, count, number_now, go)
+    local at = #changed
+    changed[at + 1], changed[at + 2] = key, packed
     seen[key] = packed
   end
   if go == size then

@@ -4,7 +4,7 @@ stand aside and in no line; and the shares of pools whose partitions have a cap 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import inf
 from time import monotonic
 
@@ -54,7 +54,7 @@ class Limiter:
             if sweep and limits.rate is not None:
                 self._engine.limit_upkeep.tidy(limits)
         if sweep or waited_for:
-            put_back = sum(self._put_back_strays(route) for route in self._engine.topology.partitions())
+            put_back = self._put_back_strays(self._engine.topology.partitions())
             self._share_caps()
         for type_name in waited_for:
             if limits_of(type_name) is not None:
@@ -68,11 +68,15 @@ class Limiter:
             self._engine.limits.give(limits, places)
         return len(places)
 
-    def _put_back_strays(self, route: Route) -> int:
-        strays = [
-            job_id for job_id in self._engine.limit_upkeep.strays(route) if self._is_sure(str(route), (job_id, ""))
-        ]
-        return self._engine.limit_upkeep.put_back(route, strays) if strays else 0
+    def _put_back_strays(self, routes: Sequence[Route]) -> int:
+        upkeep = self._engine.limit_upkeep
+        if upkeep.none_stands_aside(routes):
+            return 0
+        put_back = 0
+        for route in routes:
+            strays = [job_id for job_id in upkeep.strays(route) if self._is_sure(str(route), (job_id, ""))]
+            put_back += upkeep.put_back(route, strays) if strays else 0
+        return put_back
 
     def _share_caps(self) -> None:
         for pool, settings in self._engine.pools.settings().items():

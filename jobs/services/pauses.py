@@ -29,7 +29,7 @@ class PauseKeeper:
         if stored.version != self._told:
             self._engine.pauses.tell()
             self._told = stored.version
-        now_ms = self._engine.pauses.now_ms()
+        now_ms = self._engine.pauses.now_ms() if stored.has_any else 0
         left = (pause.until_ms - now_ms for _, pause in stored.each())
         self.every = max(MARGIN_SECONDS, min([EVERY_SECONDS, *(ms / 1000 + MARGIN_SECONDS for ms in left)]))
         return {"ended": len(ended)}

@@ -7,6 +7,7 @@ ages stay true.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from math import inf
 from time import monotonic
 
@@ -46,26 +47,32 @@ class Promoter:
         return seconds * random.uniform(0.9, 1.1)
 
     def tick(self) -> dict[str, int]:
-        promoted = unparked = 0
-        unpark = self._types_to_unpark()
-        for route in self._engine.topology.partitions():
-            promoted += self._promote(route)
-            if unpark:
-                unparked += self._engine.leases.unpark(route, unpark)
-        if unparked:
+        routes, unpark = self._engine.topology.partitions(), self._types_to_unpark()
+        done = {"promoted": self._promote_due(routes), "unparked": self._unpark(routes, unpark) if unpark else 0}
+        if done["unparked"]:
             self._unpark_at = monotonic() + AGAIN_SECONDS
-        return {"promoted": promoted, "unparked": unparked}
+        return done
+
+    def _promote_due(self, routes: Sequence[Route]) -> int:
+        due = [route for route in routes if self._idle_until.get(route, 0.0) <= monotonic()]
+        if self._engine.leases.none_comes_due(due):
+            self._idle_until.update(dict.fromkeys(due, monotonic() + IDLE_SECONDS))
+            return 0
+        return sum(map(self._promote, due))
 
     def _promote(self, route: Route) -> int:
         """All that is due in a partition."""
-        if self._idle_until.get(route, 0.0) > monotonic():
-            return 0
         promoted = 0
         while (reply := self._engine.leases.promote(route, BATCH)).promoted == BATCH:
             promoted += BATCH
         promoted += reply.promoted
         self._idle_until[route] = monotonic() + (0.0 if promoted else _idle_seconds(reply))
         return promoted
+
+    def _unpark(self, routes: Sequence[Route], types: frozenset[str]) -> int:
+        if self._engine.leases.none_is_parked(routes):
+            return 0
+        return sum(self._engine.leases.unpark(route, types) for route in routes)
 
     def _types_to_unpark(self) -> frozenset[str]:
         """What may run here, when it is time to look; else nothing."""

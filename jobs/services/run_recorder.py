@@ -68,9 +68,10 @@ class RunRecorder:
         if self._since is None:
             last = RunRecord.objects.values_list("finished_at", flat=True).first()
             self._since = milliseconds_of(last) - LATE_MS if last else 0
-        now = self._engine.workflows.server_now_ms()
         written = sum(self._write(found) for found in self._ended(self._since))
-        self._since = max(self._since, now - LATE_MS)
+        if not self._written:  # nor is there anything that the next look could be spared
+            return written
+        self._since = max(self._since, self._engine.workflows.server_now_ms() - LATE_MS)
         self._written = {run: at for run, at in self._written.items() if at >= self._since}
         return written
 

@@ -83,6 +83,7 @@ def test_the_verbs_of_the_engine_call_every_script(
     engine.limits.give(limits, [(job.id, job.token) for job in leave.go])
     clock.advance(3)
     engine.limits.turn(limits)
+    engine.limits.take(TypeLimits("rated", None, parse_rate("1/s")), steps.route, "token", jobs, 9)
     engine.limit_upkeep.tidy(limits)
     engine.caps.set("default", None)
 

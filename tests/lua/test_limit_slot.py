@@ -169,6 +169,23 @@ def test_where_somebody_waits_or_was_called_counting_is_not_enough(slot: Slot) -
     assert start(slot.store, slot.keys, [("other", 1)], **named) == "g"
 
 
+def test_a_thousand_keys_are_read_and_written_with_two_commands(store: Store) -> None:
+    """Beside them may be 100,000 others: what a key costs is its own."""
+
+    def calls() -> int:
+        stats: Any = store.client.info("commandstats")
+        return sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("hget", "hmget", "hset"))
+
+    keys, named = LimitKeys(store.namespace, "t"), {"given_now": NOW, "starts": 1, "period": PERIOD, "most": 1000}
+    wanted = [(f"key{number}", 1) for number in range(1000)]
+    before = calls()
+
+    assert start(store, keys, wanted, **named) == "g" * 1000
+    assert calls() - before == 2
+    assert start(store, keys, wanted, **named) == "r" * 1000
+    assert calls() - before == 3, "what has no start left is not written"
+
+
 def test_windows_that_are_over_are_dropped(slot: Slot) -> None:
     slot.take("a", "k1", "old", now=NOW - 2 * PERIOD)
     slot.take("b", "k2", "young")

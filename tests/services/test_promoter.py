@@ -60,17 +60,26 @@ def test_it_looks_again_when_the_next_job_comes_due(
     assert promoter.tick()["promoted"] == 1
 
 
-def test_a_partition_without_delayed_jobs_is_looked_at_now_and_then(
+def test_partitions_without_delayed_jobs_are_asked_about_together_and_now_and_then(
     engine: Engine, enqueue: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enqueue()
-    promote, looks = engine.leases.promote, list[Any]()
+    engine.topology.ensure("other")
+    ask, promote, asked, looks = engine.leases.none_comes_due, engine.leases.promote, list[int](), list[Any]()
+    monkeypatch.setattr(engine.leases, "none_comes_due", lambda routes: asked.append(len(routes)) or ask(routes))
     monkeypatch.setattr(engine.leases, "promote", lambda *given: looks.append(given) or promote(*given))
     promoter = Promoter(engine)
     for _ in range(3):
         promoter.tick()
     now = promoter_module.monotonic() + IDLE_SECONDS
     monkeypatch.setattr(promoter_module, "monotonic", lambda: now)
+    promoter.tick()
+
+    assert [number for number in asked if number] == [2, 2]
+    assert looks == []
+
+    enqueue(delay_ms=1)
+    now += IDLE_SECONDS
     promoter.tick()
     assert len(looks) == 2
 
@@ -114,11 +123,11 @@ def test_while_nothing_changes_parked_jobs_are_looked_for_now_and_then_only(
 ) -> None:
     enqueue()
     looks: list[Any] = []
-    monkeypatch.setattr(engine.leases, "unpark", lambda route, types: looks.append(route) or 0)
+    monkeypatch.setattr(engine.leases, "none_is_parked", lambda routes: looks.append(routes) or True)
     promoter = Promoter(engine)
     for _ in range(5):
         promoter.tick()
-    assert looks == [ROUTE]
+    assert looks == [[ROUTE]]
 
 
 def test_what_was_put_back_in_line_is_looked_for_again_soon(

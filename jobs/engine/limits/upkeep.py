@@ -14,6 +14,7 @@ from jobs.core.limits import TypeLimits
 from jobs.core.states import JobState
 from jobs.engine.batches import READ_BATCH, batches
 from jobs.engine.limits.records import PAGE, Lease, LimitRecords, Waiter, limits_of
+from jobs.engine.lines import are_empty
 from jobs.registry import registry
 from jobs.store.codec.bodies import decode_body
 from jobs.store.codec.ids import parse_route
@@ -95,6 +96,9 @@ class LimitUpkeep:
                 if not _is_served(limits, waiter)
             }
         return unserved
+
+    def none_stands_aside(self, routes: Iterable[Route]) -> bool:
+        return are_empty(self._records.store, routes, "throttled")
 
     def put_back(self, route: Route, ids: Iterable[str]) -> int:
         """Puts jobs that were set aside back in line; how many."""

@@ -63,8 +63,8 @@ local function limit_state(keys, now, concurrency, starts, period)
   function state.next_start(key)
     local surplus = total_of(key) - starts
     local packed = windows[key]
-    for at = 1, #packed - ENTRY + 1, ENTRY do
-      local number, count = struct.unpack('>I6I4', packed, at)
+    for at = 1, #packed - ENTRY - SUM + 1, ENTRY do
+      local number, count = unpack_bytes('>I6I4', packed, at)
       surplus = surplus - count
       if surplus < 0 then
         return (number + 1) * part + period
@@ -82,9 +82,10 @@ local function limit_state(keys, now, concurrency, starts, period)
     if not starts then
       return
     end
-    totals[key] = total_of(key) + count
+    local total = total_of(key)
     windows[key], last_number[key], last_count[key] =
-      grow_window(windows[key], last_number[key], last_count[key], number_now, count)
+      grow_window(total, windows[key], last_number[key], last_count[key], number_now, count)
+    totals[key] = total + count
     changed[key] = true
   end
 

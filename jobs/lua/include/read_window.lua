@@ -1,18 +1,27 @@
--- What the starts of late of a rate key say now: how many count, the window without what is past, and its newest part with
--- its count. A start counts until all of its part of the period is past, so that no window of the period holds too many.
+-- What the window of a rate key says now: how many starts count, the window without what is past, its newest part and the
+-- count of that. A start counts until all of its part of the period is past, so that no window of the period holds too many.
+-- A window is a text: parts in their order, each its number and how many started in it, and the sum of all at its end. So a
+-- key that starts all the time, and has many parts, costs no more than one with a single part.
 local PARTS = 64
-local ENTRY = 10 -- bytes of a part in a window: its number and how many started in it
+local ENTRY, SUM = 10, 4 -- bytes
 local unpack_bytes, pack_bytes, part_of_text = struct.unpack, struct.pack, string.sub -- locals are the fast names of Lua
 
 local function read_window(packed, part, period, now)
-  local total, first, number, count = 0, 1, nil, nil
-  for at = 1, #packed - ENTRY + 1, ENTRY do
-    number, count = unpack_bytes('>I6I4', packed, at)
-    if (number + 1) * part + period > now then
-      total = total + count
-    else
-      first = at + ENTRY
+  local last = #packed - ENTRY - SUM + 1
+  if last < 1 then
+    return 0, ''
+  end
+  local number, count, total = unpack_bytes('>I6I4I4', packed, last)
+  if (number + 1) * part + period <= now then
+    return 0, ''
+  end
+  local first = 1
+  while first < last do
+    local old, started = unpack_bytes('>I6I4', packed, first)
+    if (old + 1) * part + period > now then
+      break
     end
+    total, first = total - started, first + ENTRY
   end
   if first > 1 then
     packed = part_of_text(packed, first)
