@@ -11,6 +11,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from benchmarks.hosts import Host, project_environment, wait_until
 from benchmarks.report import Bar, Figure, conditions, progress, show
 from benchmarks.server import BenchmarkServer
@@ -134,19 +136,13 @@ def _use_every_key(engine: Engine, count: int) -> None:
     assert limits is not None
     assert limits.rate is not None
     for start in range(0, count, 1000):
-        items = [
-            value for number in range(start, start + 1000) for value in ("", f"key{number}", 1, f"warm{number}\nwarm")
-        ]
+        keys = [f"key{number}" for number in range(start, start + 1000)]
         engine.store.run(
-            "limit_take",
+            "limit_start",
             LimitKeys(engine.store.namespace, limits.type),
-            items,
             given_now="",
-            route="benchmark.1.0",
-            concurrency="",
             starts=limits.rate.starts,
             period=limits.rate.period_ms,
             most=1000,
-            again="",
-            over=0,
+            wanted=msgspec.msgpack.encode((keys, [1] * len(keys))),
         )

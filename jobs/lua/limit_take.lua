@@ -24,9 +24,8 @@ local starts = tonumber(ARGV[4]) -- starts per rate key and period, '' = no limi
 local period = tonumber(ARGV[5]) -- ms
 local most = tonumber(ARGV[6]) -- most jobs that are to start
 local again = ARGV[7] -- '1': this may have been asked before, and what was given then counts
-local over = tonumber(ARGV[8]) -- how many leases are over
-local items = 9 -- ARGV[9..]: "<id>\n<token>" of each of those; then for each pair of keys: key, rate key, number of jobs and
--- their "<id>\n<token>"
+local over = ARGV[8] -- packed: "<id>\n<token>" of each lease that is over
+local wanted = ARGV[9] -- packed: for each pair of keys: key, rate key, and "<id>\n<token>" of its jobs
 
 local CALLS = 500 -- most jobs called at once
 
@@ -35,18 +34,10 @@ local waiting = redis.call('HLEN', waiters)
 local keys = { holders = holders, counts = counts, called = called, windows = windows, waiters = waiters, due = due, line_of = line_of }
 local state = limit_state(keys, now, concurrency, starts, period)
 
-local ended = {}
-for i = 1, over do
-  ended[i] = ARGV[items + i - 1]
-end
-local groups, places, rates = {}, {}, {}
-local at = items + over
-while at < #ARGV do
-  local group = { key = ARGV[at], rate_key = ARGV[at + 1], count = tonumber(ARGV[at + 2]), first = at + 3 }
-  groups[#groups + 1] = group
-  places[#places + 1] = group.key
-  rates[#rates + 1] = group.rate_key
-  at = group.first + group.count
+local ended, groups = cmsgpack.unpack(over), cmsgpack.unpack(wanted)
+local places, rates = {}, {}
+for i, group in ipairs(groups) do
+  places[i], rates[i] = group[1], group[2]
 end
 state.preload(places, rates)
 
@@ -61,33 +52,33 @@ local is_simple = again == '' and redis.call('ZCARD', called) == 0 -- nor was an
 local taken, letters = {}, {}
 local going = 0
 
--- Takes a place for each of these, from `first` on.
-local function hold(group, first, count)
+-- Takes a place for each of these jobs of a group, from `first` on.
+local function hold(key, rate_key, jobs, first, count)
   if concurrency and count > 0 then
-    local holding = holding_of(route, group.key)
+    local holding = holding_of(route, key)
     for position = first, first + count - 1 do
-      taken[#taken + 1] = ARGV[position]
-      taken[#taken + 1] = holding
+      local at = #taken
+      taken[at + 1], taken[at + 2] = jobs[position], holding
     end
-    state.change_places(group.key, count)
+    state.change_places(key, count)
   end
   if starts and count > 0 then
-    state.add_starts(group.rate_key, count)
+    state.add_starts(rate_key, count)
   end
   going = going + count
 end
 
--- How many of the next `count` jobs of a group may start, and the letter of those behind them. Whoever waits goes first: a
--- newcomer finds the line taken. Those who have to wait are told so though no more are wanted: they shall stand in nobody's way.
-local function leave_for(group, count)
+-- How many of the next `count` jobs of these keys may start, and the letter of those behind them. Whoever waits goes first:
+-- a newcomer finds the line taken. Those who have to wait are told so though no more are wanted: they shall stand in nobody's way.
+local function leave_for(key, rate_key, count)
   local free, letter = count, 'e'
   if concurrency then
-    local has_line = waiting > 0 and redis.call('EXISTS', line_of .. 'c' .. group.key) == 1
-    free, letter = has_line and 0 or math.max(0, concurrency - state.places_taken(group.key)), 'c'
+    local has_line = waiting > 0 and redis.call('EXISTS', line_of .. 'c' .. key) == 1
+    free, letter = has_line and 0 or math.max(0, concurrency - state.places_taken(key)), 'c'
   end
   if starts and free > 0 then
-    local has_line = waiting > 0 and redis.call('EXISTS', line_of .. 'r' .. group.rate_key) == 1
-    local left = has_line and 0 or state.starts_left(group.rate_key)
+    local has_line = waiting > 0 and redis.call('EXISTS', line_of .. 'r' .. rate_key) == 1
+    local left = has_line and 0 or state.starts_left(rate_key)
     if left < free then
       free, letter = left, 'r'
     end
@@ -96,9 +87,10 @@ local function leave_for(group, count)
 end
 
 local function decide(group, first, count)
-  local free, letter = leave_for(group, count)
+  local key, rate_key, jobs = unpack(group)
+  local free, letter = leave_for(key, rate_key, count)
   local go = math.min(free, most - going)
-  hold(group, first, go)
+  hold(key, rate_key, jobs, first, go)
   if go == count then
     letters[#letters + 1] = go == 1 and 'g' or string.rep('g', go)
   else
@@ -108,8 +100,7 @@ end
 
 -- One by one, where some may have leave already: since they were called, or since this was asked before.
 local function decide_singly(group)
-  for position = group.first, group.first + group.count - 1 do
-    local field = ARGV[position]
+  for position, field in ipairs(group[3]) do
     local id = string.match(field, '^(.*)\n') or field
     if again == '1' and redis.call('HEXISTS', holders, field) == 1 then
       going = going + 1
@@ -123,7 +114,7 @@ local function decide_singly(group)
       if concurrency then
         redis.call('HDEL', holders, id .. '\n')
         taken[#taken + 1] = field
-        taken[#taken + 1] = holding_of(route, group.key)
+        taken[#taken + 1] = holding_of(route, group[1])
       end
       going = going + 1
       letters[#letters + 1] = 'g'
@@ -133,7 +124,7 @@ end
 
 for _, group in ipairs(groups) do
   if is_simple then
-    decide(group, group.first, group.count)
+    decide(group, 1, #group[3])
   else
     decide_singly(group)
   end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +19,14 @@ from tests.support.steps import everything
 PERIOD = 60_000
 
 
+Group = tuple[str, str, list[str]]
+
+
+def wanted(*groups: Group, over: Sequence[str] = ()) -> dict[str, bytes]:
+    """What is asked for, as ``limit_take`` takes it."""
+    return {"wanted": msgspec.msgpack.encode(groups), "over": msgspec.msgpack.encode(over)}
+
+
 class Slot:
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -31,12 +40,8 @@ class Slot:
 
     def take(self, *items: str, most: int = 9, token: str = "token", now: int = NOW, again: str = "") -> str:
         """A letter for each id, key and rate key."""
-        groups = [
-            value
-            for job_id, key, rate_key in zip(*[iter(items)] * 3, strict=True)
-            for value in (key, rate_key, 1, f"{job_id}\n{token}")
-        ]
-        reply = self.run("limit_take", *groups, most=most, route="p.1.0", given_now=now, again=again, over=0)
+        groups = [(key, rate, [f"{job_id}\n{token}"]) for job_id, key, rate in zip(*[iter(items)] * 3, strict=True)]
+        reply = self.run("limit_take", **wanted(*groups), most=most, route="p.1.0", given_now=now, again=again)
         return str(reply[-1])
 
     def wait(self, *ids: str, line: str = "c") -> list[Any]:
@@ -87,9 +92,8 @@ def test_places_can_be_given_back_with_the_next_request(slot: Slot) -> None:
     slot.take("a", "k", "r")
     slot.wait("b")
 
-    _, _, waiting, count, *rest = slot.run(
-        "limit_take", "a\ntoken", "k", "r", 1, "c\nnew", most=9, route="p.1.0", again="", over=1
-    )
+    asked = wanted(("k", "r", ["c\nnew"]), over=["a\ntoken"])
+    _, _, waiting, count, *rest = slot.run("limit_take", **asked, most=9, route="p.1.0", again="")
 
     assert (waiting, count, rest) == (1, 1, ["b", "p.1.0", "c"])
 
@@ -128,8 +132,8 @@ def test_a_line_that_waits_for_starts_says_when(slot: Slot) -> None:
     assert slot.run("limit_turn", given_now=next_turn)[3:] == ["c", "p.1.0"]
 
 
-def start(store: Store, keys: LimitKeys, wanted: list[tuple[str, int]], **named: Any) -> str:
-    packed = msgspec.msgpack.encode(([key for key, _ in wanted], [size for _, size in wanted]))
+def start(store: Store, keys: LimitKeys, asked: list[tuple[str, int]], **named: Any) -> str:
+    packed = msgspec.msgpack.encode(([key for key, _ in asked], [size for _, size in asked]))
     answer: bytes = store.run("limit_start", keys, wanted=packed, **named)
     return answer.decode()
 
@@ -141,14 +145,14 @@ def test_starts_are_counted_alike_in_one_pass_and_with_all_that_limits_may_need(
     now = NOW
     for _ in range(60):
         now += chance.choice([0, 1, PERIOD // 64, PERIOD // 3, PERIOD + PERIOD // 32, -500])
-        wanted = [(f"r{chance.randint(0, 5)}", chance.choice([1, 1, 1, 2, 5])) for _ in range(chance.randint(1, 12))]
-        groups: list[Any] = []
-        for number, (key, size) in enumerate(wanted):
-            groups += ["", key, size, *(f"{number}.{place}\ntoken" for place in range(size))]
+        asked = [(f"r{chance.randint(0, 5)}", chance.choice([1, 1, 1, 2, 5])) for _ in range(chance.randint(1, 12))]
+        groups = [
+            ("", key, [f"{number}.{place}\ntoken" for place in range(size)]) for number, (key, size) in enumerate(asked)
+        ]
         named = {"given_now": now, "starts": 4, "period": PERIOD, "most": chance.choice([0, 3, 100])}
-        more = {"concurrency": "", "route": "p.1.0", "again": "", "over": 0}
+        more = {"concurrency": "", "route": "p.1.0", "again": "", **wanted(*groups)}
 
-        answers = start(store, short, wanted, **named), store.run("limit_take", long, groups, **named, **more)[-1]
+        answers = start(store, short, asked, **named), store.run("limit_take", long, **named, **more)[-1]
 
         assert answers[0] == answers[1].decode()
         assert store.client.hgetall(short.windows) == store.client.hgetall(long.windows)
@@ -177,12 +181,12 @@ def test_a_thousand_keys_are_read_and_written_with_two_commands(store: Store) ->
         return sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("hget", "hmget", "hset"))
 
     keys, named = LimitKeys(store.namespace, "t"), {"given_now": NOW, "starts": 1, "period": PERIOD, "most": 1000}
-    wanted = [(f"key{number}", 1) for number in range(1000)]
+    asked = [(f"key{number}", 1) for number in range(1000)]
     before = calls()
 
-    assert start(store, keys, wanted, **named) == "g" * 1000
+    assert start(store, keys, asked, **named) == "g" * 1000
     assert calls() - before == 2
-    assert start(store, keys, wanted, **named) == "r" * 1000
+    assert start(store, keys, asked, **named) == "r" * 1000
     assert calls() - before == 3, "what has no start left is not written"
 
 
@@ -203,7 +207,7 @@ def test_a_line_whose_members_nobody_knows_is_emptied(slot: Slot) -> None:
 
 
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-    "limit_take": (("k", "r", 1, "b\nn"), {"route": "p.1.0", "most": 9, "again": "", "over": 0}),
+    "limit_take": ((), {"route": "p.1.0", "most": 9, "again": "", **wanted(("k", "r", ["b\nn"]))}),
     "limit_start": ((), {"most": 9, "wanted": msgspec.msgpack.encode((["r"], [1]))}),
     "limit_give": (("a\ntoken",), {}),
     "limit_wait": (("b", "k", "r", NOW, f"{1:016}", "c"), {"route": "p.1.0"}),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import groupby
 from time import monotonic
 from typing import Any, Literal, NamedTuple
@@ -22,6 +21,8 @@ MOST_REPLACED = 100
 """Calls in a row that may be in vain before whoever made them stops; the last one runs out by itself."""
 
 Kind = Literal["concurrency", "rate"]
+
+_pack = msgspec.msgpack.Encoder().encode
 
 
 class Leave(NamedTuple):
@@ -107,7 +108,7 @@ class Limits:
             starts=rate.starts,
             period=rate.period_ms,
             most=most,
-            wanted=msgspec.msgpack.encode((names, sizes)),
+            wanted=_pack((names, sizes)),
         ).decode()
         if not letters:
             return False
@@ -129,15 +130,15 @@ class Limits:
         over: Sequence[Lease],
         again: bool,
     ) -> None:
-        groups = (_runs if len(jobs) > most else _groups)(jobs, limits)
+        groups, suffix = _groups(jobs, limits, in_order=len(jobs) > most), f"\n{token}"
         now, next_turn, waiting, count, *rest = self._records.run(
             "limit_take",
             limits,
-            [*map(_field, over), *_items(groups, token)],
             route=str(route),
             most=most,
             again="1" if again else "",
-            over=len(over),
+            over=_pack([*map(_field, over)]),
+            wanted=_pack([(*keys, [job.id + suffix for job in of_keys]) for keys, of_keys in groups]),
             when_resent={"again": "1"},
         )
         if waiting or limits.type in self._waited_for:
@@ -235,30 +236,26 @@ def _field(lease: Lease) -> str:
     return f"{lease[0]}\n{lease[1]}"
 
 
-_Groups = Sequence[tuple[tuple[str, str], list[LeasedJob]]]
-
-
-def _groups(jobs: Sequence[LeasedJob], limits: TypeLimits) -> _Groups:
-    """The jobs by their two keys: the fewest groups, for when all of them may be let through."""
-    groups: defaultdict[tuple[str, str], list[LeasedJob]] = defaultdict(list)
+def _groups(
+    jobs: Sequence[LeasedJob], limits: TypeLimits, *, in_order: bool
+) -> list[tuple[tuple[str, str], list[LeasedJob]]]:
+    """The jobs by their two keys: the fewest groups, for when all of them may be let through. ``in_order``: a new one
+    where the keys change, for when only the first jobs are wanted."""
+    groups: list[tuple[tuple[str, str], list[LeasedJob]]] = []
+    known: dict[tuple[str, str], list[LeasedJob]] = {}
+    extras: object = None
+    members: list[LeasedJob] = []
     for job in jobs:
-        groups[keys_of(job, limits)].append(job)
-    return list(groups.items())
-
-
-def _runs(jobs: Sequence[LeasedJob], limits: TypeLimits) -> _Groups:
-    """The same in the order of the jobs, for when only the first of them are wanted."""
-    return [(keys, list(run)) for keys, run in groupby(jobs, key=partial(keys_of, limits=limits))]
-
-
-def _items(groups: _Groups, token: str) -> list[Any]:
-    """As ``limit_take.lua`` takes them."""
-    items: list[Any] = []
-    suffix = f"\n{token}"
-    for (key, rate_key), jobs in groups:
-        items += (key, rate_key, len(jobs))
-        items += [job.id + suffix for job in jobs]
-    return items
+        if job.extras is not extras:  # jobs that are alike share theirs
+            extras, keys = job.extras, keys_of(job, limits)
+            if in_order:
+                known = {keys: members} if groups and groups[-1][0] == keys else {}
+            if keys not in known:
+                known[keys] = []
+                groups.append((keys, known[keys]))
+            members = known[keys]
+        members.append(job)
+    return groups
 
 
 def _one_by_one(keys: Sequence[str], names: Sequence[str], sizes: Sequence[int], letters: str) -> Iterator[str]:
