@@ -14,7 +14,7 @@ from jobs.engine import Worker, get_engine
 from tests.support.wait import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 30.0
+START_SECONDS = 60.0
 
 
 class Host:
@@ -75,7 +75,7 @@ class Host:
         for pid in self.tree:
             os.kill(pid, number)
 
-    def wait(self, timeout: float = 20.0) -> int:
+    def wait(self, timeout: float = 60.0) -> int:
         """Its exit code."""
         try:
             return self.process.wait(timeout)

@@ -16,7 +16,7 @@ from jobs import enqueue_many, get_job, pools, scheduler, types
 from jobs.core.pause import EVERYTHING, Scope
 from jobs.engine import get_engine
 from tests.acceptance.hosts import ROOT, Host, Journal, Manage, StartHost
-from tests.support.wait import eventually
+from tests.support.wait import eventually, soon
 
 pytestmark = pytest.mark.acceptance
 
@@ -57,7 +57,7 @@ def follows(journal: Journal, wanted: int) -> None:
     """So many run, soon enough and for a while."""
     seen: list[int] = []
     try:
-        eventually(lambda: seen.append(running(journal)) or seen[-1] == wanted, within=WITHIN)
+        eventually(lambda: seen.append(running(journal)) or seen[-1] == wanted, within=soon(WITHIN))
     except AssertionError:
         raise AssertionError(f"{wanted} should run at a time, but it was {seen}") from None
 
@@ -132,7 +132,7 @@ def test_a_pause_survives_the_restart_of_the_hosts(start_host: StartHost, journa
     [job_id] = fill(journal, 1, 0.0)
 
     second = start_host("--pool", "default")
-    eventually(lambda: second.registered is not None and "paused" in second.registered.state, within=30)
+    eventually(lambda: second.registered is not None and "paused" in second.registered.state)
     assert get_job(job_id).state == "ready"
 
     pools.resume("default")

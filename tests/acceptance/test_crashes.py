@@ -12,7 +12,7 @@ from jobs.api import get_job
 from jobs.core.states import JobState
 from tests.acceptance.handlers import jobs as handlers
 from tests.acceptance.hosts import Journal, StartHost, is_alive
-from tests.support.wait import eventually
+from tests.support.wait import eventually, soon
 
 pytestmark = pytest.mark.acceptance
 
@@ -27,10 +27,10 @@ def test_a_killed_worker_is_replaced_within_a_second_and_its_job_is_charged_and_
 
     os.kill(worker, signal.SIGKILL)
     killed_at = time.monotonic()
-    eventually(lambda: [pid for pid in host.workers if pid != worker and is_alive(pid)], within=2.0)
-    assert time.monotonic() - killed_at < 1.0
+    eventually(lambda: [pid for pid in host.workers if pid != worker and is_alive(pid)])
+    assert time.monotonic() - killed_at < soon(1.0)
 
-    ended = eventually(lambda: (found := get_job(job.id)).state == JobState.SUCCEEDED and found, within=10)
+    ended = eventually(lambda: (found := get_job(job.id)).state == JobState.SUCCEEDED and found)
     assert (ended.attempt, ended.crashes) == (2, 1)
     crash = ended.attempts[0]
     assert crash.outcome == "crashed"
@@ -46,12 +46,12 @@ def test_jobs_that_had_not_started_are_not_charged_for_the_death_of_their_worker
         handlers.nothing.enqueue()
     blocker = handlers.sleep.using(timeout=None).enqueue(seconds=1.0, path=journal.path)
     behind = [handlers.note.enqueue(path=journal.path) for _ in range(20)]
-    eventually(lambda: journal.count("began", blocker.id), within=10)
+    eventually(lambda: journal.count("began", blocker.id))
 
     os.kill(host.workers[0], signal.SIGKILL)
 
     for job in behind:
-        ended = eventually(lambda job=job: (f := get_job(job.id)).state == JobState.SUCCEEDED and f, within=10)
+        ended = eventually(lambda job=job: (f := get_job(job.id)).state == JobState.SUCCEEDED and f)
         assert (ended.attempt, ended.crashes) == (1, 0)
     assert journal.counts("ran").keys() == {job.id for job in behind}
 
@@ -63,7 +63,7 @@ def test_a_job_that_kills_its_worker_is_buried_with_the_signal_named_and_its_nei
     neighbours = [handlers.sleep.enqueue(seconds=0.3, path=journal.path) for _ in range(12)]
     many = handlers.note.enqueue_many([{"path": journal.path}] * 300)
 
-    assert start_host("--concurrency", "8", "--burst").wait(60) == 0
+    assert start_host("--concurrency", "8", "--burst").wait() == 0
 
     buried = get_job(poison.id)
     assert (buried.state, buried.crashes) == (JobState.DEAD, 3)
@@ -77,7 +77,7 @@ def test_a_job_that_kills_its_worker_is_buried_with_the_signal_named_and_its_nei
 def test_a_handler_that_ends_the_process_quietly_is_a_crash_too(start_host: StartHost) -> None:
     job = handlers.quit_process.enqueue(code=0)
 
-    assert start_host("--burst").wait(30) == 0
+    assert start_host("--burst").wait() == 0
 
     buried = get_job(job.id)
     assert (buried.state, buried.crashes) == (JobState.DEAD, 1)
@@ -96,8 +96,8 @@ def test_when_the_whole_host_is_killed_another_runs_its_job_after_the_lease(
 
     os.kill(doomed.pid, signal.SIGKILL)
 
-    eventually(lambda: not any(map(is_alive, pids[1:])), within=2.0)
-    ended = eventually(lambda: (found := get_job(job.id)).state == JobState.SUCCEEDED and found, within=1 + 5 + 2)
+    eventually(lambda: not any(map(is_alive, pids[1:])))
+    ended = eventually(lambda: (found := get_job(job.id)).state == JobState.SUCCEEDED and found, within=soon(1 + 5 + 2))
     assert (ended.attempt, ended.crashes) == (2, 1)
     assert journal.lines()[-1][2] not in pids
 
@@ -109,8 +109,8 @@ def test_no_process_outlives_the_death_of_any_one(start_host: StartHost, victim:
 
     os.kill(host.pid if victim == "supervisor" else host.nursery, signal.SIGKILL)
 
-    eventually(lambda: not any(map(is_alive, pids[1:])), within=10.0)
-    assert host.wait(10) != 0
+    eventually(lambda: not any(map(is_alive, pids[1:])))
+    assert host.wait() != 0
 
 
 def test_dead_children_are_reaped(start_host: StartHost) -> None:

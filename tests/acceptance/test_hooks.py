@@ -32,11 +32,11 @@ def test_deaths_of_every_kind_are_told_and_signals_come_from_where_it_happened(
     failing = handlers.fail.enqueue()  # twice more, then it is dead
     refused = handlers.echo.using(meta={"tenant": "unknown"}, max_retries=0).enqueue()
     fine = handlers.echo.enqueue(value=1)
-    eventually(lambda: heard.count("dead", failing.id) and heard.count("job_finished", fine.id), within=20)
+    eventually(lambda: heard.count("dead", failing.id) and heard.count("job_finished", fine.id))
     crashing = handlers.quit_process.enqueue(code=3)  # its first crash is its last; it takes its neighbours along
 
     dead = [failing.id, crashing.id, refused.id]
-    eventually(lambda: heard.count("dead") == heard.count("job_died") == 3, within=10)
+    eventually(lambda: heard.count("dead") == heard.count("job_died") == 3)
 
     assert heard.counts("dead").keys() == heard.counts("job_died").keys() == set(dead)
     assert heard.counts("job_started") == {failing.id: 3, crashing.id: 1, fine.id: 1, refused.id: 1}
@@ -54,7 +54,7 @@ def test_the_lines_of_a_handler_are_kept_with_its_job_and_stand_in_the_hosts_log
 ) -> None:
     host = start(start_host, heard)
     job = handlers.tell.enqueue()
-    eventually(lambda: get_job(job.id).state is JobState.SUCCEEDED, within=20)
+    eventually(lambda: get_job(job.id).state is JobState.SUCCEEDED)
 
     assert [(line.attempt, line.text) for line in job_logs(job.id).lines] == [(1, "of the job page=3")]
     for line in ("of the job", "of a library"):
@@ -66,7 +66,7 @@ def test_a_queue_that_grows_too_long_is_told_of(start_host: StartHost, heard: Jo
     start(start_host, heard, "--concurrency", "4", LONG_QUEUE_SECONDS="0.1")
     handlers.sleep.enqueue_many([{"seconds": 0.5, "path": journal.path}] * 16)
 
-    eventually(lambda: heard.count("slow"), within=5)
+    eventually(lambda: heard.count("slow"))
 
     assert all(float(wait) >= 0.1 for wait in heard.counts("slow"))
 
@@ -76,6 +76,6 @@ def test_one_that_is_short_enough_is_not(start_host: StartHost, heard: Journal, 
     start(start_host, heard, "--concurrency", "30", LONG_QUEUE_SECONDS="0.6")
     jobs = handlers.sleep.enqueue_many([{"seconds": 0.5, "path": journal.path}] * 20)
 
-    eventually(lambda: journal.count("ended") == len(jobs), within=5)
+    eventually(lambda: journal.count("ended") == len(jobs))
 
     assert heard.count("slow") == 0

@@ -16,7 +16,7 @@ from jobs.engine import get_engine
 from tests.acceptance.handlers import jobs as handlers
 from tests.acceptance.hosts import Journal, Manage, StartHost
 from tests.support.valkey import ValkeyServer, free_port
-from tests.support.wait import eventually
+from tests.support.wait import eventually, soon
 
 pytestmark = pytest.mark.acceptance
 
@@ -46,16 +46,16 @@ class TestWithAServerOfItsOwn:
         eventually(lambda: journal.count("began", running.id))
 
         private_valkey.kill()
-        status, facts = eventually(lambda: (answer := ask(port, "/readyz"))[0] == 503 and answer, within=20)
+        status, facts = eventually(lambda: (answer := ask(port, "/readyz"))[0] == 503 and answer)
         assert status == 503
         assert facts["state"].startswith("not consuming: ")
         assert ask(port, "/livez")[0] == 200
         private_valkey.start()
 
-        eventually(lambda: get_job(running.id).state == JobState.SUCCEEDED, within=15)
+        eventually(lambda: get_job(running.id).state == JobState.SUCCEEDED)
         assert journal.counts("began") == {running.id: 1}  # the result was kept until somebody heard it
         after = handlers.note.enqueue(path=journal.path)
-        eventually(lambda: get_job(after.id).state == JobState.SUCCEEDED, within=10)
+        eventually(lambda: get_job(after.id).state == JobState.SUCCEEDED)
         eventually(lambda: ask(port, "/readyz")[0] == 200)
         host.signal(signal.SIGTERM)
         assert host.wait() == 0
@@ -66,11 +66,11 @@ class TestWithAServerOfItsOwn:
         job = handlers.nothing.enqueue()
         private_valkey.kill()
         host = start_host("--burst")
-        eventually(lambda: "cannot" in host.log, within=30)
+        eventually(lambda: "cannot" in host.log)
 
         private_valkey.start()
 
-        assert host.wait(40) == 0
+        assert host.wait() == 0
         assert get_job(job.id).state == JobState.SUCCEEDED
 
 
@@ -79,12 +79,12 @@ def test_an_unknown_type_is_parked_and_runs_when_a_worker_that_knows_it_arrives(
 ) -> None:
     job = handlers.sometimes.enqueue(path=journal.path)
 
-    assert start_host("--burst", MAINSPRING_TEST_UNKNOWN="1").wait(40) == 0
+    assert start_host("--burst", MAINSPRING_TEST_UNKNOWN="1").wait() == 0
     parked = get_job(job.id)
     assert (parked.state, parked.parked, parked.attempt) == (JobState.READY, True, 0)
 
     start_host().consuming()
-    eventually(lambda: get_job(job.id).state == JobState.SUCCEEDED, within=15)
+    eventually(lambda: get_job(job.id).state == JobState.SUCCEEDED)
 
 
 def test_a_paused_pool_starts_nothing_new_and_goes_on_when_resumed(start_host: StartHost, journal: Journal) -> None:
@@ -95,7 +95,7 @@ def test_a_paused_pool_starts_nothing_new_and_goes_on_when_resumed(start_host: S
     pools.pause("default")
     waiting = handlers.note.enqueue(path=journal.path)
     eventually(lambda: get_job(running.id).state == JobState.SUCCEEDED)
-    eventually(lambda: host.registered.state == "not consuming: paused", within=10)
+    eventually(lambda: host.registered.state == "not consuming: paused")
     assert get_job(waiting.id).state == JobState.READY
     pools.resume("default")
 
@@ -111,18 +111,18 @@ def test_slots_follow_the_pool_while_the_host_runs(start_host: StartHost, manage
 
     manage("pools", "scale", "default", "3")
 
-    eventually(lambda: slots() == [{"default": 3}], within=15)
+    eventually(lambda: slots() == [{"default": 3}])
 
 
 def test_a_full_pool_keeps_no_other_waiting(start_host: StartHost, journal: Journal) -> None:
     handlers.nothing.using(pool="other").enqueue()  # the pool is there when the host starts
     start_host("--concurrency", "1").consuming()
-    handlers.sleep.enqueue_many([{"seconds": 4.0, "path": journal.path}] * 2)
+    handlers.sleep.enqueue_many([{"seconds": 60.0, "path": journal.path}] * 2)
     eventually(lambda: journal.count("began") == 1)
 
     elsewhere = handlers.note.using(pool="other").enqueue(path=journal.path)
 
-    eventually(lambda: journal.count("ran", elsewhere.id), within=3)
+    eventually(lambda: journal.count("ran", elsewhere.id))
     assert journal.count("ended") == 0
 
 
@@ -134,7 +134,7 @@ def test_a_delayed_job_starts_when_it_is_due_and_not_before(start_host: StartHos
 
     assert ended.started_at is not None
     late = (ended.started_at - ended.run_at).total_seconds()
-    assert 0 <= late < 0.5
+    assert 0 <= late < soon(0.5)
 
 
 def test_progress_is_seen_while_the_job_runs_and_the_last_word_stays(start_host: StartHost, journal: Journal) -> None:

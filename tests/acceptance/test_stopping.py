@@ -13,7 +13,7 @@ from jobs.core.states import JobState
 from tests.acceptance.handlers import jobs as handlers
 from tests.acceptance.hosts import Host, Journal, StartHost, is_alive
 from tests.support.valkey import ValkeyServer
-from tests.support.wait import eventually
+from tests.support.wait import eventually, soon
 
 pytestmark = pytest.mark.acceptance
 
@@ -24,7 +24,7 @@ def host(start_host: StartHost) -> Host:
     return start_host("--concurrency", "6", DJANGO_SETTINGS_MODULE="tests.acceptance.hasty").consuming()
 
 
-def ended(job: Any, within: float = 20.0) -> Job:
+def ended(job: Any, within: float = 60.0) -> Job:
     def found() -> Job | None:
         seen = get_job(job.id)
         return seen if seen.finished_at is not None else None
@@ -88,7 +88,7 @@ def test_endless_loops_do_not_exhaust_a_worker(host: Host, journal: Journal) -> 
     endless = handlers.spin.using(timeout=0.2).enqueue_many([{"path": journal.path}] * 24)
     last = handlers.note.using(priority=-1).enqueue(path=journal.path)
 
-    assert ended(last, within=30).state == JobState.SUCCEEDED
+    assert ended(last).state == JobState.SUCCEEDED
     assert {ended(job).state for job in endless} == {JobState.DEAD}
     assert journal.pid_of("ran", last.id) == worker
 
@@ -110,8 +110,8 @@ def test_each_kind_of_handler_hears_of_its_cancelling_within_half_a_second(host:
             delays.append(time.monotonic() - asked_at)
             assert ended(job).state == JobState.CANCELLED
         *most, longest = sorted(delays)
-        assert most[-1] < 0.5, (word, delays)
-        assert longest < 1.5, (word, delays)  # a busy machine may hold one of them up
+        assert most[-1] < soon(0.5), (word, delays)
+        assert longest < soon(1.5), (word, delays)  # a busy machine may hold one of them up
 
 
 def test_a_cancel_arrives_though_no_host_hears_of_it(

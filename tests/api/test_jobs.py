@@ -32,6 +32,7 @@ from jobs.api import (
 from jobs.core.states import JobState
 from jobs.exceptions import JobNotFound, JobTimeout, PayloadInvalid, PayloadTooLarge, WrongState
 from jobs.testing import drain
+from tests.support.wait import soon
 
 
 def ready() -> str:
@@ -222,7 +223,7 @@ class TestWait:
         with pytest.raises(JobTimeout, match="scheduled"):
             wait(id, timeout=0.1)
 
-        assert 0.1 <= time.monotonic() - begun < 1
+        assert 0.1 <= time.monotonic() - begun < soon(1)
         assert get_job(id).state == JobState.SCHEDULED
 
     def test_its_time_out_is_a_time_out_error(self) -> None:
@@ -239,17 +240,17 @@ class TestWait:
 
         thread = threading.Timer(0.05, work)
         thread.start()
-        job = wait(id, timeout=5)
+        job = wait(id, timeout=60)
         thread.join()
 
         assert job.state == JobState.SUCCEEDED
-        assert time.monotonic() - ended[0] < 0.5
+        assert time.monotonic() - ended[0] < soon(0.5)
 
     async def test_the_async_twin_waits_too(self) -> None:
         id = ready()
         threading.Timer(0.05, drain).start()
 
-        assert (await await_(id, timeout=5)).state == JobState.SUCCEEDED
+        assert (await await_(id, timeout=60)).state == JobState.SUCCEEDED
         with pytest.raises(JobTimeout):
             await await_(scheduled(), timeout=0.05)
 

@@ -113,7 +113,7 @@ def test_the_processes_of_a_shared_run_have_nothing_in_common(run_suite, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "capture", "processors", "expected"),
     [
-        (["tests"], "fd", 2, 2),
+        (["tests"], "fd", 2, 3),
         (["tests"], "fd", 16, 4),
         (["tests"], "fd", 1, 0),
         (["tests"], "no", 2, 0),
@@ -135,8 +135,9 @@ def test_a_run_is_shared_out_where_that_is_faster(monkeypatch, arguments, captur
         ("tests/core/test_retry.py::test_a", "tests/core/test_retry.py::TestB::test_c[x/y]", True),
         ("tests/core/test_retry.py::test_a", "tests/core/test_payload.py::test_a", False),
         ("tests/faults/test_scenarios.py::test_a", "tests/acceptance/test_leases.py::test_a", True),
+        ("tests/browser/test_live.py::test_a", "tests/acceptance/test_leases.py::test_a", False),
     ],
-    ids=["one file", "two files", "two files that load the machine"],
+    ids=["one file", "two files", "two files with worker hosts", "a browser and worker hosts"],
 )
 def test_what_stays_together_in_one_process(one, other, together):
     assert (sharing.piece_of(one) == sharing.piece_of(other)) is together

@@ -86,7 +86,7 @@ def environment(valkey_url: str, namespace: str, var_dir: Path) -> dict[str, str
 def manage(environment: dict[str, str]) -> Cli:
     """Runs ``manage.py`` as a process of its own, with pipes for streams."""
 
-    def run(*argv: str, stdin: bytes = b"", within: float = 30, **more: str) -> Result:
+    def run(*argv: str, stdin: bytes = b"", within: float = 60, **more: str) -> Result:
         ended = subprocess.run(
             [sys.executable, "manage.py", *argv],
             cwd=ROOT,

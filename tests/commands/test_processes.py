@@ -9,11 +9,13 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from jobs import api
-from tests.commands.conftest import ROOT
+from tests.commands.conftest import ROOT, Result
 from tests.support.wait import eventually
 
 
@@ -48,7 +50,7 @@ def test_a_wrong_command_line_exits_2(manage):
 
 @pytest.mark.parametrize("command", [("jobs", "list"), ("enqueue", "crm.push", "--allow-unknown")])
 def test_a_closed_port_exits_5_with_one_paragraph_and_no_password(manage, closed_port, command):
-    result = manage(*command, SCHEDULER_REDIS_URL=closed_port.replace("//", "//:s3cret@"), within=15)
+    result = manage(*command, SCHEDULER_REDIS_URL=closed_port.replace("//", "//:s3cret@"))
 
     assert (result.code, result.out) == (5, "")
     assert "SCHEDULER_REDIS_URL" in result.err.splitlines()[-1]
@@ -56,14 +58,27 @@ def test_a_closed_port_exits_5_with_one_paragraph_and_no_password(manage, closed
     assert "Traceback" not in result.err
 
 
-@pytest.mark.parametrize(
-    "command", [("jobs", "show", "x", "y", "z", "--json"), ("enqueue", "x", "--allow-unknown", "--json")]
-)
-def test_a_hung_server_exits_5_within_15_seconds(manage, hung_server, command):
-    result = manage(*command, SCHEDULER_REDIS_URL=hung_server, within=15)
+def test_where_a_server_hangs_every_command_ends_within_15_seconds(manage, hung_server):
+    """All at once, since they spend their time waiting; beside one that has nothing to wait for, which tells how long
+    this machine takes just now to start them."""
 
-    assert result.code == 5
-    assert result.error["code"] in {"store_unavailable", "outcome_unknown", "nothing_done"}
+    def timed(*command: str) -> tuple[Result, float]:
+        began = time.monotonic()
+        return manage(*command, SCHEDULER_REDIS_URL=hung_server, within=90), time.monotonic() - began
+
+    with ThreadPoolExecutor() as threads:
+        show = threads.submit(timed, "jobs", "show", "x", "y", "z", "--json")
+        enqueue = threads.submit(timed, "enqueue", "x", "--allow-unknown", "--json")
+        doctor = threads.submit(timed, "doctor", "--json")
+        starting = threads.submit(timed, "jobs", "lst").result()[1]
+
+    for refused in (show.result()[0], enqueue.result()[0]):
+        assert refused.code == 5
+        assert refused.error["code"] in {"store_unavailable", "outcome_unknown", "nothing_done"}
+    examined = doctor.result()[0]
+    found = {check["check"]: check["status"] for check in examined.json["checks"]}
+    assert (examined.code, found["store"]) == (1, "failed")
+    assert max(each.result()[1] for each in (show, enqueue, doctor)) < 15 + starting
 
 
 def test_a_traceback_comes_only_when_asked_for(manage, closed_port):
@@ -179,7 +194,6 @@ def test_doctor_works_when_all_is_down(manage, closed_port):
         "--json",
         SCHEDULER_REDIS_URL=closed_port,
         DATABASE_URL="postgres://nobody@127.0.0.1:1/none",
-        within=15,
     )
 
     found = {check["check"]: check for check in result.json["checks"]}
@@ -189,14 +203,6 @@ def test_doctor_works_when_all_is_down(manage, closed_port):
     assert found["channel layer"]["status"] in {"failed", "skipped"}
     assert found["persistence"]["status"] == "skipped"
     assert found["time zone"]["status"] == "ok"
-
-
-def test_doctor_ends_when_the_store_hangs(manage, hung_server):
-    result = manage("doctor", "--json", SCHEDULER_REDIS_URL=hung_server, within=15)
-
-    found = {check["check"]: check["status"] for check in result.json["checks"]}
-    assert result.code == 1
-    assert found["store"] == "failed"
 
 
 def test_waiting_sees_the_end_of_a_job(environment, succeed):

@@ -18,6 +18,7 @@ from jobs.store.connection import Store
 from jobs.store.keys import SettingKeys, partition_keys
 from tests.support.clock import ManualClock
 from tests.support.steps import LEASE_MS, Steps
+from tests.support.wait import soon
 
 POOL = Scope("pool", "default")
 TYPE = Scope("type", "t")
@@ -239,10 +240,10 @@ def test_what_was_handed_out_is_waited_for(engine: Engine, steps: Steps, end: st
     assert engine.pauses.settle(POOL, timeout=0) == 1
 
     later = threading.Timer(0.1, lambda: getattr(steps, end)(job))
-    later.start()
     began = time.monotonic()
+    later.start()
     assert engine.pauses.settle(POOL) == 0
-    assert time.monotonic() - began > 0.05
+    assert time.monotonic() - began > 0.09
     later.join()
 
 
@@ -309,10 +310,10 @@ def test_a_listener_that_waits_is_woken_by_the_change(engine: Engine, steps: Ste
 
     began = time.monotonic()
     engine.pools.configure("default", slots=3)
-    waiting.join(5)
+    waiting.join()
 
     assert [item.topic for item in heard] == ["pools"]
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < soon(2)
 
 
 def test_a_system_that_was_never_paused_carries_no_mark_of_it(engine: Engine, steps: Steps) -> None:

@@ -74,8 +74,8 @@ class TestLoop:
 
         loop = Loop("test", tick)
         loop.start()
-        begun.wait(1.0)
-        loop.stop(2.0)
+        begun.wait()
+        loop.stop(60.0)
 
         assert finished.is_set()
 

@@ -32,7 +32,7 @@ from jobs.store import connection, embedded
 from jobs.store.connection import Store
 from jobs.store.keys import HolderKeys, partition_keys
 from tests.support.valkey import ValkeyServer, free_port
-from tests.support.wait import eventually
+from tests.support.wait import eventually, soon
 
 QUICK = 0.3
 """Patience of stores whose server stays away, seconds."""
@@ -200,7 +200,7 @@ def test_a_server_that_is_not_there_is_said_so_within_its_patience(make_store: C
     with pytest.raises(StoreUnavailable, match="refused") as refused:
         store.ping()
 
-    assert time.monotonic() - began < QUICK + 1
+    assert time.monotonic() - began < soon(QUICK + 1)
     assert "doctor" in refused.value.fix
 
 
@@ -230,7 +230,7 @@ def test_within_a_budget_a_call_gives_up_sooner(make_store: Callable[..., Store]
     with store.budget(0.3), pytest.raises(SchedulerError):
         store.ping()
 
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < soon(3)
 
 
 def test_a_budget_is_its_threads_alone_and_ends_with_its_block(store: Store) -> None:
@@ -254,7 +254,7 @@ def test_a_budget_is_its_threads_alone_and_ends_with_its_block(store: Store) -> 
 
 
 def test_a_restart_of_the_server_is_waited_for(private_valkey: ValkeyServer, make_store: Callable[..., Store]) -> None:
-    store = make_store(private_valkey.url, patience=15)
+    store = make_store(private_valkey.url, patience=60)
     take(store, "a")
     private_valkey.kill()
     with ThreadPoolExecutor(1) as threads:
@@ -262,7 +262,7 @@ def test_a_restart_of_the_server_is_waited_for(private_valkey: ValkeyServer, mak
         time.sleep(0.3)
         private_valkey.start()
 
-        assert taken.result(20) == [b"0", b"a"]
+        assert taken.result(60) == [b"0", b"a"]
 
 
 def take(store: Store, value: str) -> Any:
@@ -324,7 +324,7 @@ def test_a_wrong_password_is_said_so_at_once(
     with pytest.raises(StoreUnavailable, match="password"):
         make_store(f"redis://{credentials}127.0.0.1:{port}/0", patience=30).ping()
 
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < soon(10)
     make_store(f"redis://:right@127.0.0.1:{port}/0").ping()
 
 

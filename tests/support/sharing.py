@@ -12,16 +12,13 @@ from xdist.scheduler import LoadScopeScheduling
 FEW = 20
 """Files. So many are done in one process before two have started."""
 
-LOADS_THE_MACHINE = (
-    "tests/acceptance/",
-    "tests/faults/test_scenarios.py",
-    "tests/faults/test_seeded_bugs.py",
-    "tests/browser/",
-)
-"""Worker hosts by the handful and browsers, against the clock: one process of the run does all of these, so never two
-at a time."""
+PIECES = {
+    "worker hosts": ("tests/acceptance/", "tests/faults/test_scenarios.py", "tests/faults/test_seeded_bugs.py"),
+    "browsers": ("tests/browser/",),
+}
+"""Worker hosts by the handful, and browsers: of each kind there are never two at a time."""
 
-LONG = ("tests/engine_model/", "tests/architecture/test_checks.py", "tests/commands/", "tests/store/")
+LONG = ("tests/commands/", "tests/engine_model/", "tests/architecture/test_checks.py", "tests/store/")
 
 
 def count_processes(config: pytest.Config) -> int:
@@ -29,8 +26,8 @@ def count_processes(config: pytest.Config) -> int:
     processors = os.cpu_count() or 1
     if processors == 1 or config.option.capture == "no" or _count_files(config.args) < FEW:
         return 0
-    # The other half of a large machine is for the servers, hosts and browsers that tests start.
-    return max(2, min(4, processors // 2))
+    # One of them waits most of the time, for worker hosts. Half of a large machine is for what tests start.
+    return 3 if processors < 8 else 4
 
 
 def _count_files(arguments: list[str]) -> int:
@@ -47,12 +44,14 @@ class Pieces(LoadScopeScheduling):
 
 def piece_of(nodeid: str) -> str:
     """The piece of work that a test belongs to: its file, or the group that its file is in."""
-    return "what loads the machine" if nodeid.startswith(LOADS_THE_MACHINE) else nodeid.partition("::")[0]
+    return next((name for name, files in PIECES.items() if nodeid.startswith(files)), nodeid.partition("::")[0])
 
 
 def longest_first(items: list[pytest.Item]) -> None:
     """Puts long pieces of work first, so that no process still has one when the others have nothing left."""
-    items.sort(key=lambda item: (not item.nodeid.startswith(LOADS_THE_MACHINE), not item.nodeid.startswith(LONG)))
+    order = [*PIECES.values(), LONG]
+    places = {item: [not item.nodeid.startswith(files) for files in order] for item in items}
+    items.sort(key=places.__getitem__)
 
 
 def encodable(value: Any) -> Any:

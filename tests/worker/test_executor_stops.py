@@ -48,9 +48,9 @@ def test_a_result_that_comes_after_the_lease_is_not_reported(bench: Bench) -> No
 
 
 def test_a_renewal_in_the_meantime_keeps_the_result(bench: Bench) -> None:
-    job("bench.job")(lambda: bench.cells.note_renewal(time.monotonic(), through_batch=1) or time.sleep(0.6))
+    job("bench.job")(lambda: bench.cells.note_renewal(time.monotonic(), through_batch=1) or time.sleep(1.1))
 
-    settlement = bench.run(leased(type="bench.job"), bench.batch(leased_at=time.monotonic() - 9.5))
+    settlement = bench.run(leased(type="bench.job"), bench.batch(leased_at=time.monotonic() - 9.0))
 
     assert isinstance(settlement, Completion)
 

@@ -19,7 +19,7 @@ from jobs.worker.line import STALL_SECONDS
 from jobs.worker.options import WorkerOptions
 from jobs.worker.settlement import Drop, Settlement
 from jobs.worker.slots import PoolSlots, Slot, Work
-from tests.support.wait import eventually
+from tests.support.wait import eventually, soon
 from tests.worker.conftest import ROUTE, Parts
 from tests.worker.leased import leased
 
@@ -126,7 +126,7 @@ def test_of_short_jobs_it_takes_many_in_one_call(parts: Parts, gate: Gate, start
 
     start_fetcher()
 
-    eventually(lambda: parts.states(ids[-1:]) == {"succeeded"}, within=20)
+    eventually(lambda: parts.states(ids[-1:]) == {"succeeded"})
     assert max(len(batch) for _, batch in parts.opened) > 100
     eventually(lambda: sorted(parts.closed) == [number for number, _ in parts.opened])
 
@@ -139,7 +139,7 @@ def test_a_wait_for_work_ends_when_work_comes(parts: Parts, gate: Gate, start_fe
     begun = time.monotonic()
 
     eventually(lambda: gate.begun)
-    assert time.monotonic() - begun < 2.0
+    assert time.monotonic() - begun < soon(2.0)
 
 
 def test_a_job_whose_wake_up_was_lost_is_found_in_whichever_pool(
@@ -163,7 +163,7 @@ def test_a_job_that_falls_due_starts_then(parts: Parts, gate: Gate, start_fetche
 
     eventually(lambda: gate.begun)
 
-    assert 0.39 < time.monotonic() - enqueued_at < 2.0
+    assert 0.39 < time.monotonic() - enqueued_at < soon(2.0)
 
 
 def test_what_waits_behind_a_long_job_goes_back_uncharged(
@@ -172,7 +172,7 @@ def test_what_waits_behind_a_long_job_goes_back_uncharged(
     gate.opened.set()
     start_fetcher(concurrency=1)
     shorts = parts.enqueue(count=500)
-    eventually(lambda: parts.states(shorts[-1:]) == {"succeeded"}, within=10)
+    eventually(lambda: parts.states(shorts[-1:]) == {"succeeded"})
     gate.opened.clear()
 
     longs = parts.enqueue(count=50)
@@ -270,7 +270,7 @@ def test_it_says_when_its_share_of_jobs_is_spent(parts: Parts, gate: Gate, start
 
     start_fetcher(max_jobs=20, on_spent=spent.set)
 
-    assert spent.wait(5)
+    assert spent.wait(60)
     eventually(lambda: sum(parts.get(job_id).state == "succeeded" for job_id in ids) == 20)
 
 
@@ -289,7 +289,7 @@ def test_a_pool_that_was_full_hears_of_its_next_job_at_once(
     parts.enqueue()
 
     eventually(lambda: len(gate.begun) == 3)
-    assert time.monotonic() - begun < 2.0
+    assert time.monotonic() - begun < soon(2.0)
 
 
 def test_a_pause_is_a_reason_not_to_consume(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
@@ -357,7 +357,7 @@ def test_pools_share_slots_by_weight_and_use_what_others_leave(
     fetcher.reconsider()
     eventually(lambda: {pool.name: pool.size for pool in fetcher.pools} == {"default": 4, "other": 0})
     gate.opened.set()
-    eventually(lambda: len(gate.begun) == 21, within=20)
+    eventually(lambda: len(gate.begun) == 21)
     assert len(of_other & set(gate.begun)) == 1, "a pool that is held does not slow the other"
 
 
@@ -368,7 +368,7 @@ def test_what_has_not_begun_goes_back_when_something_was_changed(
     gate.opened.set()
     fetcher = start_fetcher(concurrency=1)
     parts.enqueue(count=200)
-    eventually(lambda: len(gate.begun) == 200, within=20)
+    eventually(lambda: len(gate.begun) == 200)
     gate.opened.clear()
     ids = parts.enqueue(count=50)
     eventually(lambda: fetcher.pools[0].waiting > 1)
