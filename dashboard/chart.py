@@ -209,14 +209,3 @@ def round_up(value: float) -> float:
             if value <= step * power:
                 return step * power
         power *= 10
-
-
-def spark(values: Sequence[float], width: int = 120, height: int = 26) -> str:
-    """A small line as a path: evidence beside a sentence. Empty where there is nothing to see."""
-    top = max(values, default=0)
-    if not top or len(values) < 2:
-        return ""
-    step = width / (len(values) - 1)
-    return "M" + "L".join(
-        f"{place * step:.1f},{height - (height - 2) * value / top:.1f}" for place, value in enumerate(values)
-    )

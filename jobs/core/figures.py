@@ -27,8 +27,6 @@ jobs ``retried`` and ``dead`` say what became. ``released``: handed back by a wo
 enqueues that found their job there already. ``stale``: ends that were refused because the lease was somebody else's.
 """
 
-DURATIONS = ("wait_ms", "run_ms", "failed_ms")
-
 
 class Figures:
     """Counts by name, and how long jobs waited and ran.

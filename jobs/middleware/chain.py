@@ -10,16 +10,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from asgiref.sync import async_to_sync, iscoroutinefunction, markcoroutinefunction, sync_to_async
 from django.core.exceptions import ImproperlyConfigured, MiddlewareNotUsed, SynchronousOnlyOperation
 from django.utils.module_loading import import_string
 
 from jobs.core.wording import shown
-
-Given = TypeVar("Given")
-"""What passes through the chain: the context of an attempt, or the request of an enqueue."""
 
 Call = Callable[[Any], Any]
 """Blocking, or a coroutine function (see ``is_async``)."""

@@ -21,7 +21,7 @@ from jobs.store.connection import Store
 from tests.faults.structure import read_structure
 from tests.support.clock import ManualClock
 
-EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "250")) // 20
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "150")) // 12
 LEASE_MS = 10_000
 PLACES, RATE = 2, parse_rate("4/s")
 LIMITS = TypeLimits("limited", PLACES, RATE)

@@ -1,6 +1,6 @@
 """Random lives of random jobs: the engine on a real server must agree with the plain model after every step.
 
-The number of examples comes from ``MODEL_EXAMPLES``: a few hundred in every run of the tests, many thousands in a
+The number of examples comes from ``MODEL_EXAMPLES``: some in every run of the tests, many thousands in a
 nightly one.
 """
 
@@ -17,7 +17,7 @@ from tests.engine_model.machine import machine_on
 from tests.engine_model.plays import PLAYS, Play, perform
 from tests.support.valkey import ValkeyServer
 
-EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "250"))
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "150"))
 STEPS = 40
 
 
