@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -85,20 +86,21 @@ def environment(valkey_url: str, namespace: str, var_dir: Path) -> dict[str, str
 @pytest.fixture
 def manage(environment: dict[str, str]) -> Cli:
     """Runs ``manage.py`` as a process of its own, with pipes for streams."""
+    return partial(run_process, environment)
 
-    def run(*argv: str, stdin: bytes = b"", within: float = 60, **more: str) -> Result:
-        ended = subprocess.run(
-            [sys.executable, "manage.py", *argv],
-            cwd=ROOT,
-            env=environment | more,
-            input=stdin,
-            capture_output=True,
-            timeout=within,
-            check=False,
-        )
-        return Result(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
-    return run
+def run_process(environment: dict[str, str], *argv: str, stdin: bytes = b"", within: float = 90, **more: str) -> Result:
+    """``more``: into its environment."""
+    ended = subprocess.run(
+        [sys.executable, "manage.py", *argv],
+        cwd=ROOT,
+        env=environment | more,
+        input=stdin,
+        capture_output=True,
+        timeout=within,
+        check=False,
+    )
+    return Result(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ class Profile:
     poison_neighbours: int = 300
 
 
-SHORT = Profile("short", jobs=1_500, seconds=10, server_kills=1, herd=6_000)
+SHORT = Profile("short", jobs=1_050, seconds=7, server_kills=1, herd=6_000)
 LONG = Profile("long", jobs=10_000, seconds=60, server_kills=5, poison_neighbours=1_000)
 PROFILES = {profile.name: profile for profile in (SHORT, LONG)}
 
