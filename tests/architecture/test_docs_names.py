@@ -60,6 +60,14 @@ def test_files() -> None:
                 assert any((place / name).exists() for place in places), one
 
 
+def test_every_part_of_the_library_has_its_row_among_the_layers() -> None:
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`jobs/(\w+)(?:\.py)?`", row)}
+    parts = {path.stem for path in (ROOT / "jobs").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+
+    assert parts - named == {"__init__", "migrations"}
+
+
 @cache
 def parser_of(command: str) -> argparse.ArgumentParser:
     return load_command_class(get_commands()[command], command).create_parser("manage.py", command)

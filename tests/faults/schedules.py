@@ -52,7 +52,7 @@ def schedules(folder: Path, profile: Profile) -> Report:
                 {
                     "kill": Every(4, nemesis.kill_host),
                     "freeze": Every(5, nemesis.freeze_host(leases=4)),
-                    "stop": Every(7, nemesis.terminate_host, at_most=1_000 if is_long else 1),
+                    "stop": Every(6, nemesis.terminate_host, at_most=1_000 if is_long else 1),
                 },
                 while_=lambda: time.monotonic() < end,
                 within=900,
