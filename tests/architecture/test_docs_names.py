@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import dataclasses
 import re
+import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -115,6 +117,12 @@ def test_settings() -> None:
     known = {field.name.upper() for field in dataclasses.fields(Settings)}
     for one in code():
         assert set(re.findall(r"SCHEDULER\[[\"'](\w+)[\"']\]", one.text)) <= known, one
+
+
+def test_python_can_be_parsed() -> None:
+    for page in PAGES:
+        for _, block in re.findall(r"^( *)```python\n(.*?)^ *```", page.read_text(), re.DOTALL | re.MULTILINE):
+            ast.parse(textwrap.dedent(block), str(page))
 
 
 def test_python_names() -> None:
