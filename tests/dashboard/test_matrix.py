@@ -33,9 +33,6 @@ pytestmark = pytest.mark.django_db
 OPEN = {"livez", "readyz", "accounts/login/", "accounts/logout/", "favicon.ico", ""}
 """What may be asked for without a login: it shows nothing and changes nothing but the asker's own session."""
 
-BY_TOKEN = {"metrics"}
-"""What programs read with a token of its own; people need a permission for it like for a page."""
-
 OWN_CHOICES = {"dashboard/theme/", "dashboard/timezone/"}
 """What changes nothing but the asker's own cookies."""
 
