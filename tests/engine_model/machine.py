@@ -270,7 +270,7 @@ class EngineMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.jobs)
     @rule(pick=picks)
     def read_a_log(self, pick: int) -> None:
-        job = self.model.jobs[self._nth(sorted(self.model.jobs), pick)]
+        job = self.model.jobs[self._nth(list(self.model.jobs), pick)]
         found: dict[int, list[str]] = {}
         for line in self.engine.logs.read(self.route(job.pool), job.id).lines:
             found.setdefault(line.attempt, []).append(line.message)
@@ -329,7 +329,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _decide(self, pick: int, verb: Callable[[str], Any], twin: Callable[[str], str]) -> None:
         """A verb on one job: its new state, or the state that it was refused for, must be the model's."""
-        job_id = self._nth(sorted(self.model.jobs), pick)
+        job_id = self._nth(list(self.model.jobs), pick)
         expected = twin(job_id)
         try:
             job = verb(job_id)
