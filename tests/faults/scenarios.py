@@ -69,6 +69,7 @@ def kills(folder: Path, profile: Profile) -> Report:
             },
             while_=run.producing,
             within=profile.seconds * 4 + 60,
+            until_all=True,
         )
         run.wait_for_producers()
         run.wait_until_drained()
