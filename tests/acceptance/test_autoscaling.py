@@ -47,7 +47,7 @@ def test_slots_follow_the_load_up_and_down_within_their_bounds_and_a_dry_run_mov
         seen.append(pools.get("sized"))
         return (seen[-1].slots, seen[-1].slots_actual) == (slots, 2 * slots)
 
-    eventually(lambda: is_at(1), within=20, every=0.1)
+    eventually(lambda: is_at(1), every=0.1)
     fill(journal, "watched", 100)
     fill(journal, "sized", 150)
     eventually(lambda: is_at(MOST), within=30, every=0.1)

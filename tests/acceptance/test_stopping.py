@@ -123,12 +123,12 @@ def test_a_cancel_arrives_though_no_host_hears_of_it(
     host = start_host(SCHEDULER_REDIS_URL=private_valkey.url).consuming()
     sync, waiting = handlers.heed.enqueue(path=journal.path), handlers.note.using(delay=60).enqueue(path=journal.path)
     awaiting = handlers.asleep.using(timeout=None).enqueue(path=journal.path, seconds=60)
-    eventually(lambda: journal.count("began") == 2, within=20)
+    eventually(lambda: journal.count("began") == 2)
 
     for job in (sync, awaiting, waiting):
         cancel(job.id)
 
-    eventually(lambda: journal.count("heeded", sync.id) and journal.count("interrupted", awaiting.id), within=3)
+    eventually(lambda: journal.count("heeded", sync.id) and journal.count("interrupted", awaiting.id), within=soon(3))
     assert {ended(job).state for job in (sync, awaiting, waiting)} == {JobState.CANCELLED}
     assert "xread" in host.log.lower(), "it has tried to listen"
 

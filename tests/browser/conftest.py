@@ -87,7 +87,7 @@ class Site:
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listening]}, daemon=True)
         self.thread.start()
-        eventually(lambda: self.server is not None and self.server.started, within=15)
+        eventually(lambda: self.server is not None and self.server.started)
 
     def stop(self) -> None:
         assert self.server is not None

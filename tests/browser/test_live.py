@@ -217,7 +217,7 @@ class TestLine:
         with page.expect_websocket() as opened:
             page.evaluate(turn % "true" + turn % "false" + turn % "true")
 
-        eventually(lambda: page.evaluate("true") and opened.value.is_closed(), within=20)
+        eventually(lambda: page.evaluate("true") and opened.value.is_closed())
         assert complaints.found == []
 
     def test_a_hidden_tab_has_no_socket(self, visit: Visit, shop: Shop) -> None:

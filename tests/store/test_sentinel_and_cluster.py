@@ -31,7 +31,7 @@ def sentinel_url(make_valkey: Callable[..., ValkeyServer], tmp_path: Path) -> It
     primary = make_valkey(port=ports[0], appendonly="no", repl_diskless_sync_delay="0")
     make_valkey(port=ports[1], appendonly="no", replicaof=f"127.0.0.1 {ports[0]}")
     with redis.Redis(port=ports[1]) as replica:
-        eventually(lambda: replica.info("replication")["master_link_status"] == "up", within=20)
+        eventually(lambda: replica.info("replication")["master_link_status"] == "up")
     config = tmp_path / "sentinel.conf"
     config.write_text(
         f"port {ports[2]}\nbind 127.0.0.1\ndir {tmp_path}\nlogfile {tmp_path / 'sentinel.log'}\n"
@@ -41,7 +41,7 @@ def sentinel_url(make_valkey: Callable[..., ValkeyServer], tmp_path: Path) -> It
     process = subprocess.Popen([embedded.binary(), str(config), "--sentinel"], stdout=subprocess.DEVNULL)
     try:
         with redis.Redis(port=ports[2]) as sentinel:
-            eventually(lambda: knows_the_replica(sentinel), within=20)
+            eventually(lambda: knows_the_replica(sentinel))
         yield f"redis+sentinel://127.0.0.1:{ports[2]}/main/0", primary
     finally:
         process.kill()

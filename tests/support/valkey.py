@@ -61,7 +61,7 @@ class ValkeyServer:
             stderr=subprocess.DEVNULL,
             preexec_fn=_die_with_parent,
         )
-        eventually(lambda: guardian.greeting(self.socket, within=1.0) == "+PONG\r\n", within=15)
+        eventually(lambda: guardian.greeting(self.socket, within=1.0) == "+PONG\r\n")
         return self
 
     def kill(self) -> None:
