@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import pytest
 import uvicorn
 from django.contrib.auth.models import Permission, User
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from dashboard import feed, reads
 from tests.dashboard.conftest import ROLES
@@ -35,6 +35,11 @@ FLAGS = (
     "--no-first-run",
     "--no-default-browser-check",
 )
+PATIENCE_MS = 30_000
+"""Only what never comes is waited for so long."""
+
+expect.set_options(timeout=PATIENCE_MS)
+
 HARMLESS = ("the server responded with a status of",)
 """Chromium logs every answer of 400 and above as an error; tests that provoke one look at the page themselves."""
 
@@ -159,7 +164,7 @@ def visit(browser: Browser, site: Site, complaints: Complaints) -> Iterator[Visi
             reduced_motion="reduce",
         )
         contexts.append(context)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE_MS)
         if role != "anonymous":
             context.add_cookies([{"name": "sessionid", "value": session(role), "url": site.url}])
         page = context.new_page()

@@ -176,7 +176,7 @@ class TestLine:
         shop.many(5)
         expect(page.locator('[data-figure="states.ready"]')).to_have_text("5")
         expect(page.locator("#cut-off")).to_be_hidden()
-        expect(page.locator("#announce")).to_have_text("One thing needs you.", timeout=15_000)
+        expect(page.locator("#announce")).to_have_text("One thing needs you.")
         complaints.forgive("ERR_CONNECTION_REFUSED")
 
     def test_where_sockets_are_blocked_it_asks_instead(self, visit: Visit, shop: Shop) -> None:
@@ -190,7 +190,7 @@ class TestLine:
         page.reload()
         shop.many(5)
 
-        expect(page.locator("#live")).to_contain_text("Every 5 s", timeout=20_000)
+        expect(page.locator("#live")).to_contain_text("Every 5 s")
         expect(page.locator('[data-figure="states.ready"]')).to_have_text("5")
 
     def test_paused_it_shows_nothing_new_until_it_goes_on(self, visit: Visit, shop: Shop) -> None:

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 from playwright.sync_api import Browser, expect
 
-from tests.browser.conftest import Complaints, session, settle
+from tests.browser.conftest import PATIENCE_MS, Complaints, session, settle
 from tests.browser.proxy import Proxy
 from tests.dashboard.seeding import Shop
 from tests.support.wait import eventually
@@ -89,7 +89,7 @@ def test_what_one_process_does_is_seen_through_the_other_and_one_may_die(
     job_id = shop.dead()
     session("operator")  # makes the person
     page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(PATIENCE_MS)
     complaints.watch(page, proxy)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(urlsplit(request.url).path))
@@ -111,7 +111,7 @@ def test_what_one_process_does_is_seen_through_the_other_and_one_may_die(
     for process in web_processes[:1]:
         process.end()
     shop.fail(job_id, "dead")
-    expect(page.locator("h1 + .tag")).to_have_text("dead", timeout=20_000)
+    expect(page.locator("h1 + .tag")).to_have_text("dead")
     complaints.forgive("WebSocket connection")
     complaints.forgive("ERR_")
     page.context.close()

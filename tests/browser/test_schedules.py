@@ -162,4 +162,4 @@ class TestDashboard:
         page.evaluate("document.querySelector('[data-poll]').dataset.poll = 1")
         api.schedules.pause("nightly", by="ana", reason="disk move")
 
-        expect(page.locator('[data-key="schedule nightly"]')).to_contain_text("paused", timeout=15_000)
+        expect(page.locator('[data-key="schedule nightly"]')).to_contain_text("paused")
