@@ -15,9 +15,8 @@ from django.urls import reverse
 from jobs import api
 
 VIEW = "jobs.view_dashboard"
-ENQUEUE = "jobs.enqueue"  # new jobs
+ENQUEUE = "jobs.enqueue"  # new jobs, runs of workflows
 OPERATE = "jobs.operate"  # cancel, retry, resubmit, run now
-ENQUEUE = "jobs.enqueue"  # start workflows
 ADMINISTER = "jobs.administer"  # discard
 
 P = ParamSpec("P")
@@ -25,8 +24,16 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def may(user: Any, *permissions: str) -> bool:
-    """True when an active user holds all the permissions."""
-    return bool(user.is_authenticated and user.is_active and user.has_perms(permissions))
+    """True when an active user holds all the permissions. What Django says is kept with the user of the request."""
+    if not (user.is_authenticated and user.is_active):
+        return False
+    if not hasattr(user, "_held_permissions"):
+        user._held_permissions = {}
+    held: dict[str, bool] = user._held_permissions
+    for permission in permissions:
+        if permission not in held:
+            held[permission] = user.has_perm(permission)
+    return all(held[permission] for permission in permissions)
 
 
 def closed_pools(user: Any) -> frozenset[str]:
