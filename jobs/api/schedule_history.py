@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice, zip_longest
 from typing import Any
 
-from jobs.api.schedules import shown_fields
+from jobs.api.schedule_rows import shown_fields
 from jobs.models import Schedule, ScheduleChange
 
 _SHOWN = 120

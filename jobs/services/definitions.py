@@ -10,33 +10,24 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from time import monotonic
 from typing import Any
 
-import msgspec
 from django.apps import AppConfig
-from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.db import DatabaseError, router, transaction
 from django.db.models import Q
 from django.db.models.signals import post_delete, post_migrate, post_save, pre_migrate
-from django.utils import timezone
 
 from jobs.core.job import moment
-from jobs.core.schedule import Cron, Interval, Rule
 from jobs.core.schedule.definition import FIELDS
-from jobs.core.schedule.plan import Plan, State, milliseconds_of
-from jobs.engine import Engine, get_engine, new_token
-from jobs.engine.schedules import Live, Put, Record
-from jobs.exceptions import SchedulerError
+from jobs.core.schedule.plan import State, milliseconds_of
+from jobs.engine import Engine, new_token
 from jobs.models import Schedule, schedule_stamp
-from jobs.models.schedule import sentences
-from jobs.registry import registry
+from jobs.services.carrying import Carried, carry, push_if_possible
 from jobs.services.database import fresh_connections
-from jobs.services.firing import planned_job
+from jobs.services.declarations import declare, declare_again
 
 log = logging.getLogger("jobs.schedules")
 
@@ -51,29 +42,11 @@ OVERLAP = timedelta(seconds=10)
 """Rows are looked at again for as long after their stamp: it is older than the commit that makes it visible."""
 IN_TURN = 500
 """Rows of all that are looked at each second for changes without a stamp (see ``jobs.models.schedule_stamp``)."""
-FRESH_MS = 2_500
-"""A rule that was changed so lately begins at its change, any other when it is found."""
 NOTES_SECONDS = 3.0
 DECLARED_SECONDS = 20.0
-WITHDRAWN = timedelta(seconds=90)
-"""A schedule of the code that no live host has declared for as long is no more."""
-PATIENCE_SECONDS = 1.5
-"""How long a commit waits for the store: what it could not push is found by comparison."""
 BATCH = 500
 
 COLUMNS = (*FIELDS, "paused_at", "pauses", "created_at", "version")
-UNKNOWN = "the store was emptied: it is not known whether they fired"
-WITHDRAWN_WORDS = "The code does not declare it any more."
-
-
-@dataclass(kw_only=True)
-class Carried:
-    """What one comparison wrote to the store."""
-
-    pushed: int = 0
-    removed: int = 0
-    unsettled: set[str] = field(default_factory=set)
-    """Schedules whose new rhythm waits for a firing that is due already."""
 
 
 class Definitions:
@@ -211,12 +184,7 @@ class Definitions:
             self._has_declared = True
         if monotonic() - self._declared_at < DECLARED_SECONDS:
             return
-        now = timezone.now()
-        of_code = Schedule.objects.filter(owner=Schedule.Owner.CODE)
-        here = of_code.filter(name__in=declared())
-        here.update(declared_at=now)
-        here.filter(enabled=False).update(enabled=True, error="")
-        of_code.filter(enabled=True, declared_at__lt=now - WITHDRAWN).update(enabled=False, error=WITHDRAWN_WORDS)
+        declare_again()
         self._declared_at = monotonic()
 
     # --- what firing says to the rows ---------------------------------------------------------------------------------
@@ -245,163 +213,6 @@ def _write(name: str, state: State) -> None:
     row.update(last_fired_at=last, firings=state.firings, error=state.error)
 
 
-# --- carrying --------------------------------------------------------------------------------------------------------
-
-
-def carry(engine: Engine, rows: Collection[Schedule], *, every_state: bool = False) -> Carried:
-    """Makes the store's definitions equal to these rows. ``every_state``: looks also at states of equal definitions.
-
-    A row that cannot be a schedule is stored as one that never fires, and says why.
-    """
-    plans = {row: _plan_of(row) for row in rows}
-    digests = dict(zip(plans, engine.schedules.digests([row.name for row in rows]), strict=True))
-    differing = [row for row, plan in plans.items() if every_state or digests[row] != plan.stored.digest]
-    done = Carried()
-    if not differing:
-        return done
-    now = engine.schedules.server_now_ms()
-    known = engine.schedules.read([row.name for row in differing])
-    wanted = (_put(engine, plans[row], row, live, now) for row, live in zip(differing, known, strict=True))
-    puts = [put for put in wanted if put is not None]
-    forced, others = [put for put in puts if put.forced], [put for put in puts if not put.forced]
-    engine.schedules.put(forced, at=now, forced=True)
-    answers = engine.schedules.put(others, at=now)
-    # Claimed just now: what is due of it is dealt with under the old rhythm, and the new one begins after it.
-    busy = [put._replace(state=None, edited_at=now) for put, stored in zip(others, answers, strict=True) if not stored]
-    engine.schedules.put(busy, at=now)
-    done.pushed = len(puts)
-    done.unsettled = {put.stored.name for put in (*others, *busy) if put.edited_at == now}
-    return done
-
-
-def _plan_of(row: Schedule) -> Plan:
-    try:
-        plan = Plan(row.stored())
-    except SchedulerError as error:
-        _say(row, sentences(error))
-        return Plan(_never(row))
-    if row.error and row.error != WITHDRAWN_WORDS and not row.last_fired_at:
-        _say(row, "")
-    return plan
-
-
-def _say(row: Schedule, error: str) -> None:
-    if row.error != error:
-        Schedule.objects.filter(pk=row.pk).update(error=error)
-        row.error = error
-
-
-def _never(row: Schedule) -> Any:
-    """What stands in the store for a row that cannot be a schedule."""
-    stand_in = Schedule(name=row.name, job_type=row.job_type or "?", cron="@yearly", timezone="UTC", enabled=False)
-    stand_in.created_at, stand_in.version = row.created_at, row.version
-    return stand_in.stored()
-
-
-def _put(engine: Engine, plan: Plan, row: Schedule, live: Live, now: int) -> Put | None:
-    """What is to be written for a row; None where nothing is."""
-    last = milliseconds_of(row.last_fired_at) if row.last_fired_at else 0
-    state, stored = live.state, plan.stored
-    if live.kept is not None and live.kept.stored.created_at != stored.created_at:
-        # Another row had the name, and went while nobody could say so: what it did is not what this one did.
-        begun = plan.begin(_start(plan, row, State(None), now), before=State(None, firings=row.firings))
-        return Put(stored, live.raw_state, *_begun(engine, plan, begun), forced=True)
-    is_same = live.kept is not None and live.kept.stored.digest == stored.digest
-    if state is None:
-        before = State(None, firings=row.firings, last=last)
-        begun = plan.begin(_start(plan, row, before, now), before=before)
-        return Put(stored, live.raw_state, *_begun(engine, plan, begun), record=_gap(plan, row, last, now))
-    if last and state.nominal is not None and state.nominal <= last:  # the store was put back
-        before = msgspec.structs.replace(state, firings=max(state.firings, row.firings), last=last, held=None)
-        begun = plan.begin(max(now, last), before=before)
-        return Put(stored, live.raw_state, *_begun(engine, plan, begun), forced=True)
-    is_over = state.nominal is None and stored.definition.enabled and plan.is_open(state)
-    if state.rhythm == stored.rhythm and not is_over:
-        edited_at = live.kept.edited_at if live.kept else 0
-        return None if is_same else Put(stored, live.raw_state, None, edited_at=edited_at)
-    if state.nominal is not None and state.act_at <= now:
-        return Put(stored, live.raw_state, None, edited_at=now)  # due already: it is dealt with first
-    begun = plan.begin(_start(plan, row, state, now), before=state)
-    if is_over and is_same and begun.nominal is None:
-        return None
-    return Put(stored, live.raw_state, *_begun(engine, plan, begun))
-
-
-def _begun(engine: Engine, plan: Plan, state: State) -> tuple[State, int | None]:
-    state = msgspec.structs.replace(state, job=planned_job(engine, plan.definition, state.nominal))
-    return state, None if state.nominal is None else state.act_at
-
-
-def _start(plan: Plan, row: Schedule, state: State, now: int) -> int:
-    """After which time the rhythm begins: nothing is made up for what was before the change."""
-    run_at = plan.definition.run_at
-    if run_at is not None and plan.definition.kind == "once":
-        return milliseconds_of(run_at) - 1 if state.last < milliseconds_of(run_at) else now
-    changed = milliseconds_of(row.changed_at)
-    return max(changed if now - FRESH_MS <= changed <= now else now, state.last)
-
-
-def _gap(plan: Plan, row: Schedule, last: int, now: int) -> Record | None:
-    """What may or may not have fired before the store was emptied."""
-    first = plan.next_after(last) if last and plan.definition.kind != "once" else None
-    if first is None or first > now or plan.stored.paused:
-        return None
-    return Record(due=first, at=now, outcome="skipped", reason=UNKNOWN, until=now, count=None)
-
-
-def push(names: Collection[str]) -> None:
-    """Carries these schedules as they are in the database now; what has no row is removed. Raises StoreUnavailable."""
-    engine = get_engine()
-    rows = list(Schedule.objects.filter(name__in=names))
-    carry(engine, rows)
-    engine.schedules.remove(set(names) - {row.name for row in rows})
-
-
-# --- what the code declares -------------------------------------------------------------------------------------------
-
-
-def declared() -> dict[str, Rule]:
-    """The schedules of this process's code: name of the job type → rule."""
-    return {job_type.name: job_type.schedule for job_type in registry.all().values() if job_type.schedule is not None}
-
-
-def declare(using: str | None = None) -> None:
-    """Makes the rows of the code's schedules equal to their declarations. A row of a person keeps its name."""
-    rows = Schedule.objects.using(using or router.db_for_write(Schedule))
-    for name, rule in declared().items():
-        row = rows.filter(name=name).first() or Schedule(name=name, owner=Schedule.Owner.CODE)
-        if row.owner != Schedule.Owner.CODE:
-            log.warning("The schedule %s of the code is not taken in: a schedule of a person has its name", name)
-            continue
-        fields = _declaration(name, rule)
-        if not row._state.adding and all(getattr(row, option) == value for option, value in fields.items()):
-            continue
-        for option, value in fields.items():
-            setattr(row, option, value)
-        row.declared_at, row.changed_by, row.error = timezone.now(), "code", ""
-        try:
-            row.save(using=using)
-        except ValidationError as error:
-            log.error("The schedule %s of the code cannot be stored: %s", name, "; ".join(error.messages))
-
-
-def _declaration(name: str, rule: Rule) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "job_type": name,
-        "kind": rule.kind,
-        "cron": "",
-        "interval_seconds": None,
-        "timezone": settings.TIME_ZONE,
-        "starts_at": None,
-        "enabled": True,
-    }
-    if isinstance(rule, Cron):
-        fields |= {"cron": rule.expression, "timezone": rule.timezone or settings.TIME_ZONE}
-    elif isinstance(rule, Interval):
-        fields |= {"interval_seconds": rule.every.total_seconds(), "starts_at": rule.anchor}
-    return fields
-
-
 # --- signals ----------------------------------------------------------------------------------------------------------
 
 
@@ -415,16 +226,7 @@ def connect(app: AppConfig) -> None:
 
 def _after_change(*, instance: Schedule, using: str, **_: Any) -> None:
     name = instance.name
-    transaction.on_commit(lambda: _push_if_possible(name), using=using, robust=True)
-
-
-def _push_if_possible(name: str) -> None:
-    engine = get_engine()
-    try:
-        with engine.store.budget(PATIENCE_SECONDS):
-            push([name])
-    except SchedulerError as error:
-        log.warning("The schedule %s reaches the store when that is back: %s", name, error)
+    transaction.on_commit(lambda: push_if_possible(name), using=using, robust=True)
 
 
 def _before_migrate(*, using: str, **_: Any) -> None:

@@ -1,13 +1,14 @@
-"""When cron expressions fire, against two other opinions: a walk over every minute, written here, and cronsim."""
+"""When cron expressions fire, against two other opinions: a walk over every minute, and cronsim.
+
+What chance finds here; ``cron_proof`` has fixed sets of thousands.
+"""
 
 from __future__ import annotations
 
-import calendar
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from itertools import islice, pairwise, takewhile
+from itertools import islice, takewhile
 from time import thread_time
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 import pytest
 from cronsim import CronSim
@@ -16,9 +17,8 @@ from hypothesis import strategies as st
 
 from jobs.core.schedule import Cron, firings
 from jobs.exceptions import ScheduleInvalid
+from tests.support.wall import YEARS, ZONES, changes, names, walk
 
-MINUTE = timedelta(minutes=1)
-ZONES = sorted(available_timezones() - {"Factory", "localtime"})
 CHANGING = [
     "Africa/Cairo",
     "America/New_York",
@@ -28,103 +28,6 @@ CHANGING = [
     "Europe/Paris",
 ]
 """Gaps at midnight (Cairo, Santiago), of half an hour (Lord Howe), of two hours (Troll), and two plain ones."""
-
-
-# --- The walk --------------------------------------------------------------------------------------------------------
-
-
-@lru_cache
-def numbers(field: str, low: int, high: int) -> frozenset[int]:
-    """The values of a plain field."""
-    found: set[int] = set()
-    for item in field.split(","):
-        base, _, step = item.partition("/")
-        start, _, stop = (f"{low}-{high}" if base == "*" else base).partition("-")
-        found.update(range(int(start), int(stop or start) + 1, int(step or 1)))
-    return frozenset(found)
-
-
-def day_fits(field: str, day: datetime) -> bool:
-    return any(day_item_fits(item, day) for item in field.split(","))
-
-
-def day_item_fits(item: str, day: datetime) -> bool:
-    length = calendar.monthrange(day.year, day.month)[1]
-    if item == "L":
-        return day.day == length
-    if item.endswith("W"):
-        wanted = day.replace(day=min(int(item[:-1]), length))
-        workdays = [day.replace(day=n) for n in range(1, length + 1) if day.replace(day=n).weekday() < 5]
-        return day == min(workdays, key=lambda other: (abs(other - wanted), other))
-    return day.day in numbers(item, 1, 31)
-
-
-def weekday_fits(field: str, day: datetime) -> bool:
-    return any(weekday_item_fits(item, day) for item in field.split(","))
-
-
-def weekday_item_fits(item: str, day: datetime) -> bool:
-    weekday, length = day.isoweekday() % 7, calendar.monthrange(day.year, day.month)[1]
-    if item.endswith("L"):
-        return weekday == int(item[0]) and day.day > length - 7
-    if "#" in item:
-        return weekday == int(item[0]) and (day.day + 6) // 7 == int(item[2])
-    return weekday in {number % 7 for number in numbers(item, 0, 7 if "7" in item else 6)}
-
-
-def names(expression: str, wall: datetime) -> bool:
-    """Whether the expression, of five fields, names this time on the wall."""
-    minute, hour, day, month, weekday = expression.split()
-    if wall.minute not in numbers(minute, 0, 59) or wall.hour not in numbers(hour, 0, 23):
-        return False
-    if wall.month not in numbers(month, 1, 12):
-        return False
-    date = wall.replace(hour=0, minute=0)
-    fit = [day_fits(day, date), weekday_fits(weekday, date)]
-    return all(fit) if day[0] == "*" or weekday[0] == "*" else any(fit)
-
-
-@lru_cache(maxsize=2000)
-def minutes(zone: str, start: datetime, count: int) -> list[tuple[datetime, datetime]]:
-    """Every minute from ``start``: the moment, and what the clocks show then."""
-    moments = [start + MINUTE * n for n in range(count)]
-    return [(moment, moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)) for moment in moments]
-
-
-def walk(expression: str, zone: str, start: datetime, count: int) -> list[datetime]:
-    """The firings after ``start``, by the rule itself: look at the clock on the wall once a minute."""
-    fields = expression.split()
-    follows_the_clock = fields[0][0] == "*" or fields[1][0] == "*"
-    # It begins three hours early, so that what is shown again at the beginning is known.
-    seen, *rest = minutes(zone, start - timedelta(hours=3), 3 * 60 + count)
-    highest, fired = seen[1], []
-    for moment, wall in rest:
-        if moment > start:
-            skipped = [highest + MINUTE * n for n in range(1, (wall - highest) // MINUTE)]
-            if follows_the_clock:
-                fires = names(expression, wall)
-            else:
-                fires = wall > highest and any(names(expression, each) for each in [*skipped, wall])
-            if fires:
-                fired.append(moment)
-        highest = max(highest, wall)
-    return fired
-
-
-@lru_cache(maxsize=2000)
-def changes(zone: str, year: int) -> list[datetime]:
-    """The hours of a year at whose end the clocks of the zone have been changed."""
-    hours = [datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=n) for n in range(366)]
-    offsets = [hour.astimezone(ZoneInfo(zone)).utcoffset() for hour in hours]
-    return [
-        next(
-            early + timedelta(hours=n)
-            for n in range(24)
-            if (early + timedelta(hours=n + 1)).astimezone(ZoneInfo(zone)).utcoffset() != before
-        )
-        for (early, before), (_, after) in pairwise(zip(hours, offsets, strict=True))
-        if before != after
-    ]
 
 
 # --- Expressions ---------------------------------------------------------------------------------------------------
@@ -179,7 +82,7 @@ def compare_around(zone: str, year: int, which: int, minute: int, clock: str) ->
 beginnings = st.integers(0, 330)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.sampled_from(CHANGING), st.integers(2023, 2030), st.integers(0, 3), beginnings, clocks)
 @example("Australia/Lord_Howe", 2026, 0, 0, "*/7 *")
 @example("Australia/Lord_Howe", 2026, 0, 190, "0-59 0-23")
@@ -192,7 +95,7 @@ def test_firings_are_those_of_the_clock_on_the_wall(zone, year, which, minute, c
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(ZONES), st.integers(1970, 2037), st.integers(0, 3), beginnings, clocks)
+@given(st.sampled_from(ZONES), st.sampled_from(YEARS), st.integers(0, 3), beginnings, clocks)
 def test_so_they_are_in_every_zone_at_every_change(zone, year, which, minute, clock):
     compare_around(zone, year, which, minute, clock)
 

@@ -14,7 +14,7 @@ from jobs.engine import Completion, Engine, JobFilter, new_token
 from jobs.engine.schedules import Record
 from jobs.models import Schedule
 from jobs.registry import registry
-from jobs.services import definitions
+from jobs.services import carrying
 from jobs.services.definitions import Definitions
 from jobs.services.ticker import Ticker
 from tests.support.clock import ManualClock
@@ -26,7 +26,14 @@ class World:
     def __init__(self, engine: Engine, clock: ManualClock) -> None:
         self.engine = engine
         self.clock = clock
-        self.start_ms = clock.now_ms()
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """No row, an empty store, one host; the time is now."""
+        Schedule.objects.all().delete()
+        self.wipe()
+        self.engine.topology.forget()
+        self.start_ms = self.clock.now_ms()
         self.definitions, self.ticker = self.host()
 
     def host(self, engine: Engine | None = None) -> tuple[Definitions, Ticker]:
@@ -50,6 +57,11 @@ class World:
         """What a host's service does with every second look, when it also asks whether it is still the keeper."""
         self.definitions._held_at = float("-inf")
         self.definitions.tick()
+
+    def remember(self) -> None:
+        """How far its schedules are, which a host writes into the rows every few seconds."""
+        self.definitions._noted_at = float("-inf")
+        self.carry()
 
     def tick(self) -> dict[str, int]:
         """What a host's ticker does when something is due; it waits for the other service where it must."""
@@ -76,6 +88,24 @@ class World:
         client: Any = self.engine.store.client
         head = client.zrange(f"{self.engine.store.namespace}:{{schedules}}:due", 0, 0, withscores=True)
         return int(head[0][1]) if head else None
+
+    def wipe(self) -> None:
+        """The store is emptied."""
+        client: Any = self.engine.store.client
+        if keys := [*client.scan_iter(match=f"{self.engine.store.namespace}:*", count=1_000)]:
+            client.unlink(*keys)
+
+    def dump(self) -> dict[bytes, bytes]:
+        """A copy of the store, for ``restore``."""
+        client: Any = self.engine.store.client
+        return {key: client.dump(key) for key in client.scan_iter(match=f"{self.engine.store.namespace}:*")}
+
+    def restore(self, dumped: dict[bytes, bytes]) -> None:
+        """The store is put back."""
+        self.wipe()
+        client: Any = self.engine.store.client
+        for key, value in dumped.items():
+            client.restore(key, 0, value)
 
     @property
     def now(self) -> datetime:
@@ -131,14 +161,13 @@ class World:
 @pytest.fixture
 def world(engine: Engine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, db: None) -> Iterator[World]:
     """One job type to be scheduled, no rows, one host."""
-    monkeypatch.setattr(definitions, "get_engine", lambda: engine)
+    monkeypatch.setattr(carrying, "get_engine", lambda: engine)
     with registry.restored():
 
         @job("schedules.work")
         def work(number: int = 0) -> int:
             return number
 
-        Schedule.objects.all().delete()
         yield World(engine, clock)
 
 

@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 
 from jobs import Interval, job, schedules
 from jobs.api import forecast as forecasts
-from jobs.api import schedule_status
+from jobs.api import schedule_making, schedule_status
 from jobs.api import schedules as module
 from jobs.core.pause import EVERYTHING
 from jobs.core.schedule.definition import FIELDS, Stored, definition_of
@@ -21,14 +21,14 @@ from jobs.core.schedule.load import count, minutes
 from jobs.core.schedule.plan import Plan, milliseconds_of
 from jobs.exceptions import OptionInvalid, PayloadInvalid, ScheduleInvalid, SchedulerError, UnknownJobType, WrongState
 from jobs.models import AuditEntry, Schedule
-from jobs.services.definitions import declare
+from jobs.services.declarations import declare
 from tests.schedules.conftest import World
 
 
 @pytest.fixture(autouse=True)
 def _same_engine(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The API asks the engine whose clock the test moves."""
-    for place in (module, schedule_status, forecasts):
+    for place in (module, schedule_making, schedule_status, forecasts):
         monkeypatch.setattr(place, "get_engine", lambda: world.engine)
 
 

@@ -17,8 +17,9 @@ from jobs.core.job import moment
 from jobs.exceptions import OptionInvalid, StoreUnavailable
 from jobs.models import Schedule, schedule_stamp
 from jobs.registry import registry
-from jobs.services import definitions
-from jobs.services.definitions import Definitions, declare
+from jobs.services import carrying, definitions
+from jobs.services.declarations import WITHDRAWN_WORDS, declare
+from jobs.services.definitions import Definitions
 from tests.schedules.conftest import World
 
 # --- edits by every way ----------------------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def test_a_push_that_finds_the_store_away_loses_nothing(
     def away(_: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(definitions, "push", away)
+    monkeypatch.setattr(carrying, "push", away)
     with commits():
         row.interval_seconds = 10
         row.save()
@@ -194,34 +195,24 @@ def test_another_zone_never_back_fills(world: World) -> None:
 def test_a_bad_row_stops_only_itself_and_shows_its_error_until_it_is_mended(world: World) -> None:
     world.schedule("bad", cron="* * * * *")
     world.schedule("good", cron="* * * * *")
+    world.run(60)
+    world.remember()
     Schedule.objects.filter(name="bad").update(cron="99 * * * *")
     world.carry()
     world.run(120)
 
-    assert len(world.fired("good")) == 2
-    assert world.fired("bad") == []
+    assert len(world.fired("good")) == 3
+    assert len(world.fired("bad")) == 1
     assert "99 is not between 0 and 59" in Schedule.objects.get(name="bad").error
 
     Schedule.objects.filter(name="bad").update(cron="* * * * *")
     world.carry()
-    world.run(60)
-    assert len(world.fired("bad")) == 1
     assert Schedule.objects.get(name="bad").error == ""
+    world.run(60)
+    assert len(world.fired("bad")) == 2
 
 
 # --- a store that was emptied or put back ----------------------------------------------------------------------------
-
-
-def wipe(world: World) -> None:
-    client: Any = world.engine.store.client
-    for key in client.scan_iter(match=f"{world.engine.store.namespace}:*"):
-        client.unlink(key)
-
-
-def remember(world: World) -> None:
-    """What the host writes into the rows every few seconds."""
-    world.definitions._noted_at = float("-inf")
-    world.carry()
 
 
 @pytest.mark.parametrize("missed", ["skip", "run_once", "run_all"])
@@ -230,8 +221,8 @@ def test_an_emptied_store_is_filled_from_the_rows_without_firing_or_inventing_an
 ) -> None:
     world.schedule(missed=missed)
     world.run(130)
-    remember(world)
-    wipe(world)
+    world.remember()
+    world.wipe()
     world.tick()
     world.carry()
     world.run(60)
@@ -243,21 +234,21 @@ def test_an_emptied_store_is_filled_from_the_rows_without_firing_or_inventing_an
 def test_what_was_due_while_the_store_was_empty_is_recorded_as_unknown(world: World) -> None:
     world.schedule(missed="run_all")
     world.run(60)
-    remember(world)
-    wipe(world)
+    world.remember()
+    world.wipe()
     world.clock.advance(150)
     world.carry()
     world.run(60)
 
     assert world.fired() == [4]
-    assert world.skipped() == [(2, definitions.UNKNOWN)]
+    assert world.skipped() == [(2, carrying.UNKNOWN)]
 
 
 def test_a_limit_of_firings_outlives_the_store(world: World) -> None:
     world.schedule(max_firings=3)
     world.run(120)
-    remember(world)
-    wipe(world)
+    world.remember()
+    world.wipe()
     world.carry()
     world.run(300)
 
@@ -266,14 +257,14 @@ def test_a_limit_of_firings_outlives_the_store(world: World) -> None:
 
 def test_a_single_firing_to_come_outlives_the_store_also_if_its_time_passes(world: World) -> None:
     world.schedule(kind="once", run_at=world.now + timedelta(minutes=1), missed="run_once")
-    wipe(world)
+    world.wipe()
     world.clock.advance(120)
     world.carry()
     world.run(10)
 
     assert world.fired() == [1]
-    remember(world)
-    wipe(world)
+    world.remember()
+    world.wipe()
     world.carry()
     world.run(10)
     assert world.fired() == []
@@ -284,10 +275,10 @@ def test_a_store_that_was_put_back_repeats_nothing(world: World, missed: str) ->
     """Its state is of before the last firings; the host that runs knows better, and so do the rows."""
     world.schedule(missed=missed)
     world.run(60)
-    old = _dump(world)
+    old = world.dump()
     world.run(120)
-    remember(world)
-    _restore(world, old)
+    world.remember()
+    world.restore(old)
     world.run(5)
     world.carry()
     world.run(60)
@@ -298,10 +289,10 @@ def test_a_store_that_was_put_back_repeats_nothing(world: World, missed: str) ->
 def test_a_host_that_starts_on_a_store_that_was_put_back_looks_first(world: World) -> None:
     world.schedule(missed="run_all")
     world.run(60)
-    old = _dump(world)
+    old = world.dump()
     world.run(120)
-    remember(world)
-    _restore(world, old)
+    world.remember()
+    world.restore(old)
     fresh = Definitions(world.engine)
     from jobs.services.ticker import Ticker
 
@@ -311,18 +302,6 @@ def test_a_host_that_starts_on_a_store_that_was_put_back_looks_first(world: Worl
     ticker.tick()
 
     assert world.fired() == [1]
-
-
-def _dump(world: World) -> dict[bytes, bytes]:
-    client: Any = world.engine.store.client
-    return {key: client.dump(key) for key in client.scan_iter(match=f"{world.engine.store.namespace}:*")}
-
-
-def _restore(world: World, dumped: dict[bytes, bytes]) -> None:
-    wipe(world)
-    client: Any = world.engine.store.client
-    for key, value in dumped.items():
-        client.restore(key, 0, value)
 
 
 def test_firing_goes_on_while_the_database_is_away(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -433,7 +412,7 @@ def test_a_name_that_is_used_again_belongs_to_the_new_row(world: World, is_pushe
     again.created_at = again.changed_at = world.now
     again.save()
     if is_pushed:
-        definitions.push(["s"])
+        carrying.push(["s"])
     look(world)
     world.run(300)
 
@@ -481,7 +460,7 @@ def test_a_declaration_that_no_host_has_any_more_is_withdrawn_and_comes_back_wit
     world.definitions._declared_at = float("-inf")
     world.carry()
     row = Schedule.objects.get(name="schedules.nightly")
-    assert (row.enabled, row.error) == (False, definitions.WITHDRAWN_WORDS)
+    assert (row.enabled, row.error) == (False, WITHDRAWN_WORDS)
 
     job("schedules.nightly", schedule=Cron("30 2 * * *"))(lambda: None)
     world.host()
@@ -507,7 +486,7 @@ def test_a_declared_schedule_needs_no_arguments(world: World) -> None:
 def test_how_far_a_schedule_is_reaches_its_row(world: World) -> None:
     world.schedule()
     world.run(130)
-    remember(world)
+    world.remember()
 
     row = Schedule.objects.get()
     assert (row.firings, row.last_fired_at) == (2, moment(world.start_ms + 120_000))

@@ -12,7 +12,6 @@ from jobs import Context, job
 from jobs.api.producer import led_through
 from jobs.core.job import moment
 from jobs.core.pause import EVERYTHING
-from jobs.engine import Engine
 from jobs.exceptions import StoreUnavailable
 from jobs.models import Schedule
 from jobs.registry import registry
@@ -145,53 +144,7 @@ def test_a_host_that_dies_while_it_makes_up_leaves_the_rest_to_the_next(
     assert world.fired() == [1, 2, 3, 4, 5]
 
 
-# --- death between two steps -----------------------------------------------------------------------------------------
-
-
-class Killed(BaseException):
-    """The host is gone."""
-
-
-STEPS = ["take", "fire", "advance"]
-
-
-def kill(monkeypatch: pytest.MonkeyPatch, engine: Engine, step: str, when: str) -> None:
-    """The host dies before, or just after, its next call of a step."""
-    verb = getattr(engine.schedules, step)
-
-    def dying(*args: Any, **kwargs: Any) -> Any:
-        if when == "after":
-            verb(*args, **kwargs)
-        raise Killed
-
-    monkeypatch.setattr(engine.schedules, step, dying)
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("pool_changes", [False, True])
-@pytest.mark.parametrize("overlap", ["allow", "skip"])
-def test_a_host_that_dies_between_two_steps_loses_nothing_and_doubles_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch, step: str, when: str, pool_changes: bool, overlap: str
-) -> None:
-    world.schedule(overlap=overlap)
-    world.clock.advance(60)
-    kill(monkeypatch, world.engine, step, when)
-    with pytest.raises(Killed):
-        world.tick()
-    monkeypatch.undo()
-    if pool_changes:
-        Schedule.objects.update(pool="elsewhere")
-        world.carry()
-
-    _, other = world.host()
-    for _ in range(2):
-        other.tick()
-        world.clock.advance(7)
-    other.tick()
-
-    assert world.fired() == [1]
-    assert [record.outcome for record in world.records()] == ["fired"]
+# --- hosts and stores that stand still ---------------------------------------------------------------------------------
 
 
 def test_a_frozen_host_that_wakes_up_late_makes_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
