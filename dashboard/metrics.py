@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from jobs.api import Pool, Worker
+    from jobs.api.schedules import LateSchedule
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class Collector:
                 pools = api.pools.list()
                 figures = api.stats.by_pool_and_type()
                 workers = [worker for worker in api.workers.list() if worker.alive]
+                late, is_paused = api.schedules.late(), api.scheduler.paused() is not None
         except UNREACHABLE as error:
             log.warning("metrics.store_away %s", error)
             yield _up(False)
@@ -75,6 +77,7 @@ class Collector:
         yield from _of_pools(pools)
         yield from _of_types(figures)
         yield from _of_workers(workers)
+        yield from _of_schedules(late, is_paused)
 
 
 def _up(is_up: bool) -> Metric:
@@ -192,6 +195,21 @@ def _of_workers(workers: list[Worker]) -> Iterator[Metric]:
     for worker in workers:
         cpu.add_metric([worker.id], worker.cpu_seconds)
     yield cpu
+
+
+def _of_schedules(late: Sequence[LateSchedule], is_paused: bool) -> Iterator[Metric]:
+    for name, text, value in (
+        ("scheduler_paused", "1 while the whole scheduler is paused.", is_paused),
+        ("schedules_late", "Schedules that should have fired and did not; no more than 1,000 are told.", len(late)),
+        (
+            "schedule_lateness_seconds",
+            "How long the firing that waits longest has been due; 0 where none is late.",
+            max((one.seconds for one in late), default=0.0),
+        ),
+    ):
+        family = _gauge(name, text)
+        family.add_metric([], value)
+        yield family
 
 
 REGISTRY = CollectorRegistry(auto_describe=False)

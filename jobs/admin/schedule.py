@@ -26,7 +26,7 @@ from jobs.admin.schedule_actions import ScheduleActions
 from jobs.admin.schedule_form import TIMING, ScheduleForm, suggestions
 from jobs.admin.schedule_list import ScheduleChangeList, ScheduleColumns, StateFilter
 from jobs.admin.schedule_preview import Known, crowd, shown
-from jobs.api import budget, schedules
+from jobs.api import budget, schedules, stats
 from jobs.exceptions import SchedulerError
 from jobs.models import Schedule
 
@@ -175,11 +175,15 @@ class ScheduleAdmin(ScheduleColumns, ScheduleActions):
 
     def _known(self, obj: Schedule | None) -> Known:
         """What else the preview goes by. How long its jobs take is left out when the store does not say at once."""
+
+        def usual(job_type: str) -> float | None:
+            with suppress(SchedulerError), budget(PATIENCE_SECONDS):
+                of_its_own = schedules.status([obj.name])[obj.name].usual_seconds if obj else None
+                return of_its_own or (stats.durations(type=job_type)["run"]["p50"] if job_type else None)
+            return None
+
         if obj is None:
-            return Known(crowd=crowd(""))
-        usual = None
-        with suppress(SchedulerError), budget(PATIENCE_SECONDS):
-            usual = schedules.status([obj.name])[obj.name].usual_seconds
+            return Known(usual_seconds=usual, crowd=crowd(""))
         return Known(created_at=obj.created_at, fired=obj.firings, usual_seconds=usual, crowd=crowd(obj.name))
 
     def tools(self, request: HttpRequest, schedule: Schedule) -> Iterable[dict[str, str]]:

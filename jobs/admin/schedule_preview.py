@@ -77,7 +77,7 @@ class Known:
 
     created_at: datetime | None = None
     fired: int = 0
-    usual_seconds: float | None = None  # run time of its jobs
+    usual_seconds: Callable[[str], float | None] = lambda job_type: None  # run time of its jobs, of this type
     crowd: Callable[[datetime], int] = lambda at: 0  # other schedules that fire in the minute of this moment
 
 
@@ -105,7 +105,7 @@ def _shown(definition: Definition, known: Known, viewer_zone: str) -> Shown:
         PREVIEWED,
         now,
         window=Window(starts_at=definition.starts_at, ends_at=definition.ends_at, firings_left=left),
-        usual_seconds=known.usual_seconds,
+        usual_seconds=known.usual_seconds(definition.job_type),
     )
     viewer = _zone(viewer_zone)
     return Shown(

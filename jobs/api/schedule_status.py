@@ -14,10 +14,12 @@ import msgspec
 
 from jobs.api.asynchronous import twin
 from jobs.core.job import Job, iso, moment, moment_or_none
+from jobs.core.schedule.plan import Plan, milliseconds_of
 from jobs.core.states import JobState
 from jobs.core.workflow import RunFacts
 from jobs.engine import Engine, Pause, get_engine
 from jobs.engine.schedules import Live, Record
+from jobs.exceptions import SchedulerError
 from jobs.models import Schedule
 
 LATE_MS = 2_000
@@ -114,19 +116,27 @@ def status(names: Iterable[str], firings: int = 24) -> dict[str, ScheduleStatus]
 
 
 def late(limit: int = 1000) -> list[LateSchedule]:
-    """The schedules that should have fired and did not, the most overdue first. Costs no more than those."""
+    """The schedules that should have fired and did not, the most overdue first.
+
+    Costs no more than those; while the scheduler is paused it may look at every schedule once. StoreUnavailable.
+    """
     judge = _Judge(get_engine())
-    overdue = judge.engine.schedules.overdue(judge.now - LATE_MS, limit)
+    of_store = judge.engine.schedules
+    due = dict(of_store.overdue(judge.now - LATE_MS, limit))
+    names = [*due, *(name for name in judge.passed_over(limit) if name not in due)]
     found = []
-    for (name, due), live in zip(overdue, judge.engine.schedules.read([name for name, _ in overdue]), strict=True):
-        if live.kept is not None and not live.kept.stored.paused:
-            nominal = live.state.nominal if live.state and live.state.nominal else due
+    for name, live in zip(names, of_store.read(names), strict=True):
+        seconds = judge.waits(live)
+        if seconds is not None:
             found.append(
                 LateSchedule(
-                    name=name, due_at=moment(nominal), seconds=(judge.now - due) / 1000, why=judge.why_nobody_fires
+                    name=name,
+                    due_at=moment(judge.now - round(seconds * 1000)),
+                    seconds=seconds,
+                    why=judge.why_nobody_fires,
                 )
             )
-    return found
+    return sorted(found, key=lambda one: -one.seconds)[:limit]
 
 
 alate = twin(late)
@@ -139,14 +149,21 @@ class _Judge:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.now = engine.schedules.server_now_ms()
-        self.pause: Pause | None = engine.pauses.state().everything
+        pause: Pause | None = engine.pauses.state().everything
+        self.paused_since = None if pause is None else milliseconds_of(datetime.fromisoformat(pause.at))
         self.has_hosts = any(worker.alive and worker.is_host for worker in engine.workers.all())
 
     @property
     def why_nobody_fires(self) -> str:
+        if self.paused_since is not None:
+            return "the scheduler is paused" + ("" if self.has_hosts else ", and no worker host is alive")
         if not self.has_hosts:
             return "no worker host is alive"
         return "worker hosts are alive, and none of them fires schedules"
+
+    def passed_over(self, limit: int) -> list[str]:
+        """Schedules whose firings were skipped since everything was paused: none of them is overdue in the store."""
+        return [] if self.paused_since is None else self.engine.schedules.passed_over(self.paused_since, limit)
 
     def lateness(self, row: Schedule, live: Live) -> tuple[float | None, str]:
         """For how many seconds a firing has been due that nobody fired, and why."""
@@ -156,14 +173,27 @@ class _Judge:
             waits = self.now - row.changed_at.timestamp() * 1000
             why = "the store does not have it yet" if self.has_hosts else self.why_nobody_fires
             return (waits / 1000, why) if waits > LATE_MS else (None, "")
-        if self.pause is not None:
-            since = datetime.fromisoformat(self.pause.at).timestamp() * 1000
-            passed_over = live.state.last >= since or (live.state.nominal or self.now) < self.now - LATE_MS
-            return ((self.now - since) / 1000, "the scheduler is paused") if passed_over else (None, "")
-        waits = self.now - live.state.act_at
-        if live.state.nominal is not None and waits > LATE_MS:
-            return waits / 1000, self.why_nobody_fires
-        return None, ""
+        seconds = self.waits(live)
+        return seconds, "" if seconds is None else self.why_nobody_fires
+
+    def waits(self, live: Live) -> float | None:
+        """For how many seconds it has been due; None: it is not late."""
+        if live.kept is None or live.kept.stored.paused or live.state is None or live.state.nominal is None:
+            return None
+        since = live.state.act_at
+        if self.paused_since is not None and live.state.last >= self.paused_since:
+            since = min(since, _first_after(live, self.paused_since) or since)
+        return (self.now - since) / 1000 if self.now - since > LATE_MS else None
+
+
+def _first_after(live: Live, at: int) -> int | None:
+    """The first nominal time from then on, and since it was made; None also where the schedule cannot fire."""
+    assert live.kept is not None
+    stored = live.kept.stored
+    try:
+        return Plan(stored).next_after(max(at, milliseconds_of(stored.created_at)) - 1)
+    except SchedulerError:
+        return None
 
 
 def _status(

@@ -315,6 +315,21 @@ class Schedules:
         )
         return [(name.decode(), int(score)) for name, score in found]
 
+    def passed_over(self, since: int, limit: int = 1000) -> list[str]:
+        """Schedules of which something was due and dealt with from this time on. Reads all states, until it has found
+        so many; nothing, where nothing was due at all."""
+        *_, fired_until, _ = self.pulse("", "")
+        if fired_until < since:
+            return []
+        found: dict[str, None] = {}
+        cursor = None
+        while cursor != 0 and len(found) < limit:
+            cursor, states = self._store.read(lambda client: client.hscan(self._keys.states, cursor or 0, count=1000))  # noqa: B023
+            for name, raw in states.items():
+                if (state := _state(raw)) is not None and state.last >= since:
+                    found[name.decode()] = None
+        return [*found][:limit]
+
     def note(self, name: str, record: Record, *, seen: bytes = b"", state: State | None = None, at: int) -> bool:
         """Adds a record of what a person had done, and, if its state is still the one seen, the new state."""
         return bool(

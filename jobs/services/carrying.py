@@ -45,19 +45,16 @@ def carry(engine: Engine, rows: Collection[Schedule], *, every_state: bool = Fal
 
     A row that cannot be a schedule is stored as one that never fires, and says why.
     """
-    sound = {row: plan for row in rows if (plan := _plan_of(row)) is not None}
-    plans = {row: sound.get(row) or Plan(_never(row)) for row in rows}
-    digests = dict(zip(plans, engine.schedules.digests([row.name for row in rows]), strict=True))
-    differing = [row for row, plan in plans.items() if every_state or digests[row] != plan.stored.digest]
+    digests = engine.schedules.digests([row.name for row in rows])
+    equal = {row for row, digest in zip(rows, digests, strict=True) if digest is not None and digest == _digest(row)}
+    looked_at = [row for row in rows if every_state or row not in equal]
+    known = dict(zip(looked_at, engine.schedules.read([row.name for row in looked_at]), strict=True))
+    differing = {row: live for row, live in known.items() if not (row in equal and _goes_on(row, live))}
     done = Carried()
     if not differing:
         return done
     now = engine.schedules.server_now_ms()
-    known = engine.schedules.read([row.name for row in differing])
-    for row, live in zip(differing, known, strict=True):
-        if row in sound and row.error != WITHDRAWN_WORDS:
-            _say(row, live.state.error if live.state else "")  # what was wrong with a row that is mended is over
-    wanted = (_put(engine, plans[row], row, live, now) for row, live in zip(differing, known, strict=True))
+    wanted = (_put(engine, _plan_of(row, live), row, live, now) for row, live in differing.items())
     puts = [put for put in wanted if put is not None]
     forced, others = [put for put in puts if put.forced], [put for put in puts if not put.forced]
     engine.schedules.put(forced, at=now, forced=True)
@@ -70,13 +67,36 @@ def carry(engine: Engine, rows: Collection[Schedule], *, every_state: bool = Fal
     return done
 
 
-def _plan_of(row: Schedule) -> Plan | None:
-    """None where the row cannot be a schedule; it then says why."""
+def _digest(row: Schedule) -> str | None:
     try:
-        return Plan(row.stored())
+        return row.unchecked().digest
+    except (TypeError, ValueError):  # of what plain SQL wrote
+        return None
+
+
+def _goes_on(row: Schedule, live: Live) -> bool:
+    """Whether the state of an unchanged schedule needs no look: it goes on from where the row knows it to be.
+
+    For all but a few this is all that is asked when a host begins, however many there are.
+    """
+    state = live.state
+    if state is None or live.kept is None or state.rhythm != live.kept.stored.rhythm:
+        return False
+    if state.nominal is None:
+        return not row.enabled
+    return row.last_fired_at is None or state.nominal > milliseconds_of(row.last_fired_at)
+
+
+def _plan_of(row: Schedule, live: Live) -> Plan:
+    """A row that cannot be a schedule says why; what was wrong with one that is mended is over."""
+    try:
+        plan = Plan(row.stored())
     except SchedulerError as error:
         _say(row, sentences(error))
-        return None
+        return Plan(_never(row))
+    if row.error != WITHDRAWN_WORDS:
+        _say(row, live.state.error if live.state else "")
+    return plan
 
 
 def _say(row: Schedule, error: str) -> None:

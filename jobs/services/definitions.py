@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 from time import monotonic
 from typing import Any
@@ -63,7 +63,8 @@ class Definitions:
         self._declared_at = self._noted_at = float("-inf")
         self._has_declared = False
         self._seen: dict[str, int] = {}
-        self._stamp = moment(0)
+        self._stamp = moment(0)  # the latest that was seen, and when
+        self._stamped_at = float("-inf")
         self._turn = 0
         self._unsettled: set[str] = set()
         self._held_at = float("-inf")
@@ -151,8 +152,7 @@ class Definitions:
         missed though another came in its place."""
         turn = list(Schedule.objects.filter(id__gt=self._turn).order_by("id")[:IN_TURN].values_list("id", *COLUMNS))
         self._turn = turn[-1][0] if len(turn) == IN_TURN else 0
-        stamped = Schedule.objects.filter(changed_at__gt=self._stamp - OVERLAP).values_list("id", *COLUMNS)
-        changed = {row[0] for row in (*turn, *stamped) if self._seen.get(row[1]) != _fingerprint(row[1:])}
+        changed = {row[0] for row in (*turn, *self._stamped()) if self._is_news(row)}
         number, done = Schedule.objects.count(), Carried()
         if number != len(self._seen):  # some came without a stamp, or went
             known = dict(Schedule.objects.values_list("name", "id"))
@@ -171,10 +171,27 @@ class Definitions:
             self._seen = {name: seen for name, seen in self._seen.items() if name in here}
         return done
 
+    def _stamped(self) -> Collection[tuple[Any, ...]]:
+        """What is stamped as changed, and what was stamped shortly before.
+
+        Of many rows that were stamped together none has to be looked at for ever: when their time is over, the newest
+        are enough to see whether there is anything new at all.
+        """
+        recent = Schedule.objects.filter(changed_at__gt=self._stamp - OVERLAP).values_list("id", *COLUMNS)
+        if monotonic() - self._stamped_at < OVERLAP.total_seconds():
+            return list(recent)
+        newest = list(recent.order_by("-changed_at")[:IN_TURN])
+        return list(recent) if len(newest) == IN_TURN and any(map(self._is_news, newest)) else newest
+
+    def _is_news(self, row: tuple[Any, ...]) -> bool:
+        _, name, *_ = row
+        return self._seen.get(name) != _fingerprint(row[1:])
+
     def _remember(self, rows: Iterable[Schedule]) -> None:
         for row in rows:
             self._seen[row.name] = _fingerprint(tuple(getattr(row, column) for column in COLUMNS))
-            self._stamp = max(self._stamp, row.changed_at)
+            if row.changed_at > self._stamp:
+                self._stamp, self._stamped_at = row.changed_at, monotonic()
 
     # --- the code's own ---------------------------------------------------------------------------------------------
 

@@ -198,6 +198,15 @@ class TestPreview:
 
         assert "usually takes 7 minutes 1 second and it fires again after 5 minutes" in found["html"]
 
+    def test_a_new_one_is_judged_by_all_jobs_of_its_type(
+        self, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(api.stats, "durations", lambda *, type: {"run": {"p50": {"paper.print": 421.0}[type]}})
+
+        found = preview(admin_client, kind="interval", interval_seconds="300")
+
+        assert "usually takes 7 minutes 1 second" in found["html"]
+
     def test_it_needs_the_right_to_save_what_it_shows(self, client: Client, nightly: Schedule) -> None:
         client.force_login(staff("view_schedule"))
 

@@ -111,6 +111,18 @@ def test_the_forecast_counts_the_firings_to_come(cli: Cli) -> None:
     assert forecast["items"][0]["names"] == ["nightly"]
 
 
+def test_one_that_should_have_fired_and_did_not_is_flagged_by_list_and_doctor(cli: Cli) -> None:
+    fields = {"kind": "once", "run_at": timezone.now() - timedelta(seconds=90)}
+    api.schedules.create(name="overdue", job_type="commands.greet", payload={"name": "Ana"}, **fields)
+
+    listed = cli("schedules", "list", "--late")
+    assert [line.split("\t")[:2] for line in listed.out.splitlines()[1:]] == [["overdue", "late"]]
+    assert "1 of 1 are late: no worker host is alive" in listed.err
+    [finding] = [found for found in cli("doctor", "--json").json["checks"] if found["check"] == "schedules"]
+    assert finding["status"] == "failed"
+    assert "no worker host is alive. The first is overdue, 1 min 3" in finding["message"]
+
+
 def test_doctor_names_a_schedule_that_cannot_fire(cli: Cli) -> None:
     Schedule.objects.update(error="99 is no minute")
 

@@ -92,6 +92,25 @@ class TestList:
         assert all("hidden" not in attributes for attributes in badge)
         assert f"Schedule {late} is late" in text(viewer.get("/dashboard/"))
 
+    def test_a_late_one_is_told_to_monitoring_systems(
+        self, viewer: Client, shop: Shop, request: pytest.FixtureRequest
+    ) -> None:
+        def told() -> list[str]:
+            lines = viewer.get("/metrics").content.decode().splitlines()
+            return [line for line in lines if line.startswith("mainspring_schedule")]
+
+        assert told() == [
+            "mainspring_scheduler_paused 0.0",
+            "mainspring_schedules_late 0.0",
+            "mainspring_schedule_lateness_seconds 0.0",
+        ]
+        request.getfixturevalue("late")
+        api.scheduler.pause(reason="moving")
+
+        *first, lateness = told()
+        assert first == ["mainspring_scheduler_paused 1.0", "mainspring_schedules_late 1.0"]
+        assert float(lateness.partition(" ")[2]) > 0
+
     @pytest.fixture
     def late(
         self,

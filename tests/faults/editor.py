@@ -25,15 +25,16 @@ PAUSE_SECONDS = 0.2
 
 def main(file: str) -> None:
     names = list(Schedule.objects.values_list("name", flat=True))
+    began = time.monotonic()
     with open(file, "a", buffering=1) as written:
         for number in itertools.count():
+            time.sleep(max(0.0, began + number * PAUSE_SECONDS - time.monotonic()))
             try:
                 edit(names[number % len(names)], number)
             except DatabaseError as error:
                 written.write(f"# {error}\n")  # busy for too long: the next edit comes soon
             else:
                 written.write(f"{number}\n")
-            time.sleep(PAUSE_SECONDS)
 
 
 def edit(name: str, number: int) -> None:

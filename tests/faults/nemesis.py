@@ -17,7 +17,7 @@ Fault = Callable[[Stage, dict[str, Any]], None]
 
 
 def kill_host(stage: Stage, proof: dict[str, Any]) -> None:
-    """SIGKILL of the supervisor that works longest. A new host takes its place."""
+    """SIGKILL of a supervisor. A new host takes its place."""
     host = stage.working_host()
     members = host.kill()
     if host.leaves_nobody():
@@ -105,7 +105,8 @@ def drop_connections(stage: Stage, proof: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Every:
-    """Harm that comes again and again: how many seconds lie between two, and how often at most."""
+    """Harm that comes again and again: how many seconds lie between two (on average, where they are drawn), and how
+    often at most."""
 
     seconds: float
     fault: Fault
@@ -122,7 +123,10 @@ def harm(
     In the caller's thread on purpose: the kernel ties a server's life to the thread that started it.
     """
     began = time.monotonic()
-    next_at = {name: began + every.seconds if every.at_most else math.inf for name, every in timetable.items()}
+    next_at = {
+        name: began + stage.until_next(every.seconds) if every.at_most else math.inf
+        for name, every in timetable.items()
+    }
     done: Counter[str] = Counter()
     proven: set[str] = set()
     while while_() or (until_all and proven != timetable.keys()):
@@ -141,4 +145,5 @@ def harm(
         else:
             done[name] += 1
             proven |= {name} if proof else set()
-        next_at[name] = math.inf if done[name] >= every.at_most else time.monotonic() + every.seconds
+        is_over = done[name] >= every.at_most
+        next_at[name] = math.inf if is_over else time.monotonic() + stage.until_next(every.seconds)

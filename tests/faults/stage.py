@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import redis
@@ -49,8 +50,11 @@ class Stage:
         lease_seconds: float = 2.0,
         through_proxy: bool = False,
         fires_schedules: bool = False,
+        draw: Random | None = None,
     ) -> None:
         self.folder = folder
+        self.draw = draw
+        """Draws whom and when harm meets; without it, the host that works longest, at fixed intervals."""
         self.fires_schedules = fires_schedules
         self.lease_seconds = lease_seconds
         self.through_proxy = through_proxy
@@ -108,11 +112,16 @@ class Stage:
         return self.start_host()
 
     def working_host(self) -> WorkerHost:
-        """The one that has leased for the longest time. NobodyWorks while all of them still start."""
-        for host in self.hosts:
-            if len(list(self.histories.glob(f"{host.name}-*.jsonl"))) > 1:  # supervisor and a child
-                return host
-        raise NobodyWorks
+        """The one that has leased for the longest time, or any. NobodyWorks while all of them still start."""
+        # Those of which supervisor and a child have written something.
+        working = [host for host in self.hosts if len(list(self.histories.glob(f"{host.name}-*.jsonl"))) > 1]
+        if not working:
+            raise NobodyWorks
+        return self.draw.choice(working) if self.draw else working[0]
+
+    def until_next(self, seconds: float) -> float:
+        """Seconds until harm that comes every so many comes again."""
+        return seconds * self.draw.uniform(0.1, 1.9) if self.draw else seconds
 
     def producing(self) -> bool:
         """Whether a producer is still at it."""

@@ -275,14 +275,26 @@ def test_a_schedule_that_nobody_fires_is_late_and_says_why(world: World) -> None
     assert schedules.late() == []
 
 
-def test_while_the_scheduler_is_paused_what_is_passed_over_is_late(world: World) -> None:
+@pytest.mark.parametrize("is_fired", [True, False], ids=["a host skips", "no host is there"])
+def test_while_the_scheduler_is_paused_what_is_passed_over_is_late(world: World, is_fired: bool) -> None:
     create(world)
+    create(world, name="rare", interval_seconds=3600)
     world.engine.pauses.pause(EVERYTHING, by="ana")
     assert schedules.status(["s"])["s"].late_seconds is None
-    world.run(90)
+    if is_fired:
+        world.run(90)
+    else:
+        world.clock.advance(90)
 
-    stands = schedules.status(["s"])["s"]
-    assert (stands.late_seconds, stands.late_why) == (90, "the scheduler is paused")
+    found = schedules.status(["s", "rare"])
+    assert (found["s"].late_seconds, found["rare"].late_seconds) == (30, None)
+    assert found["s"].late_why == "the scheduler is paused, and no worker host is alive"
+    [late] = schedules.late()
+    assert (late.name, late.seconds, late.due_at) == ("s", 30, world.now - timedelta(seconds=30))
+
+    world.engine.pauses.resume(EVERYTHING)
+    world.run(60)
+    assert schedules.late() == []
 
 
 def test_a_paused_schedule_is_never_late(world: World) -> None:

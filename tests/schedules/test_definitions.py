@@ -343,6 +343,51 @@ def test_rows_without_a_stamp_are_looked_at_in_turn(world: World, monkeypatch: p
     assert [job.payload for number in range(5) for job in world.jobs(f"s{number}")] == [{"number": 9}] * 5
 
 
+def test_a_look_costs_the_same_however_many_schedules_there_are(
+    world: World, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
+) -> None:
+    monkeypatch.setattr(definitions, "IN_TURN", 10)
+    looked_at: list[object] = []
+    fingerprint = definitions._fingerprint
+    monkeypatch.setattr(definitions, "_fingerprint", lambda row: (looked_at.append(row), fingerprint(row))[1])
+
+    def look_at_all_of(number: int) -> None:
+        there = Schedule.objects.count()
+        Schedule.objects.bulk_create(
+            Schedule(name=f"s{n}", job_type="schedules.work", cron="@yearly") for n in range(there, number)
+        )
+        world.carry()
+        world.definitions._stamped_at = float("-inf")  # it was long ago
+        world.definitions._declared_at = world.definitions._noted_at = float("inf")  # and nothing else is to be done
+        looked_at.clear()
+        with django_assert_num_queries(3):
+            look(world)
+        assert len(looked_at) <= 3 * definitions.IN_TURN
+
+    look_at_all_of(40)
+    look_at_all_of(400)
+
+    Schedule.objects.update(cron="* * * * *")
+    look(world)
+    world.run(60)
+    assert {len(world.fired(f"s{number}")) for number in (0, 199, 399)} == {1}
+
+
+def test_a_host_that_begins_looks_closely_only_at_what_changed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        world.schedule(f"s{number}", cron="* * * * *", payload={"number": number}, starts_at=world.now)
+    world.run(60)
+    world.remember()
+    Schedule.objects.filter(name="s1").update(priority=5)
+    looked_at: list[str] = []
+    plan_of = carrying._plan_of
+    monkeypatch.setattr(carrying, "_plan_of", lambda row, live: (looked_at.append(row.name), plan_of(row, live))[1])
+
+    Definitions(world.engine)._check()
+
+    assert looked_at == ["s1"]
+
+
 def test_plain_sql_stamps_the_row_it_changes_so_that_the_next_look_finds_it(world: World) -> None:
     """However many rows there are: none is looked at in turn here."""
     for name in ("changed", "renamed", "other"):

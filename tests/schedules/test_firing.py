@@ -144,7 +144,7 @@ def test_a_host_that_dies_while_it_makes_up_leaves_the_rest_to_the_next(
     assert world.fired() == [1, 2, 3, 4, 5]
 
 
-# --- hosts and stores that stand still ---------------------------------------------------------------------------------
+# --- hosts and stores that stand still -------------------------------------------------------------------------------
 
 
 def test_a_frozen_host_that_wakes_up_late_makes_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,70 @@
+"""Schedules on a real host: it fires them at their times, whatever else runs, and takes in changes as it goes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from jobs.core.job import Job
+from jobs.engine import JobFilter, get_engine
+from tests.acceptance.hosts import Journal, Manage, StartHost
+from tests.support.wait import eventually
+
+pytestmark = pytest.mark.acceptance
+
+
+def jobs_of(schedule: str) -> list[Job]:
+    """Its jobs, in the order of their fire times."""
+    found = [job for job in get_engine().jobs.page(JobFilter(), limit=1000).items if job.schedule == schedule]
+    return sorted(found, key=lambda job: job.fire_time or datetime.min.replace(tzinfo=UTC))
+
+
+def steps(jobs: list[Job]) -> set[float]:
+    """The seconds between their fire times."""
+    times = [job.fire_time.timestamp() for job in jobs if job.fire_time]
+    return {round(later - earlier, 3) for earlier, later in pairwise(times)}
+
+
+def test_a_host_fires_short_intervals_beside_slow_jobs_and_takes_in_changes(
+    start_host: StartHost, manage: Manage, journal: Journal, tmp_path: Path, database_url: str
+) -> None:
+    soon = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2)
+    common = {"job_type": "test.nothing", "grace_seconds": 3600}  # a host may take its time to start
+    slow = {"job_type": "test.sleep", "payload": {"seconds": 2, "path": journal.path}}
+    items = [
+        {"name": "tenth", **common, "kind": "interval", "interval_seconds": 0.1},
+        {"name": "plain", **common, "kind": "interval", "interval_seconds": 3600},
+        {"name": "slow", **common, **slow, "kind": "interval", "interval_seconds": 1},
+        {"name": "once", **common, "kind": "once", "run_at": soon.isoformat()},
+    ]
+    file = tmp_path / "schedules.json"
+    file.write_text(json.dumps(items))
+    manage("schedules", "import", str(file))
+    start_host().consuming()
+
+    tenth = eventually(lambda: found if len(found := jobs_of("tenth")) >= 8 else None, within=30)
+    assert steps(tenth) == {0.1}
+    once = eventually(lambda: next((job for job in jobs_of("once") if job.started_at), None), within=30)
+    assert once.fire_time == soon
+    first = eventually(lambda: next((job for job in jobs_of("slow") if job.finished_at), None), within=30)
+    assert first.finished_at is not None
+    assert [job.id for job in jobs_of("slow") if job.started_at and job.started_at < first.finished_at] != [first.id]
+
+    edited_at = time.time()
+    with sqlite3.connect(database_url.removeprefix("sqlite:///")) as database:
+        database.execute("UPDATE jobs_schedule SET interval_seconds = 0.2 WHERE name = 'plain'")
+    plain = eventually(lambda: found if len(found := jobs_of("plain")) >= 3 else None, within=30)
+    assert steps(plain) == {0.2}
+    assert plain[0].fire_time is not None
+    assert plain[0].fire_time.timestamp() > edited_at, "a changed rhythm makes nothing up"
+
+    manage("schedules", "pause", "tenth")
+    paused = len(jobs_of("tenth"))
+    eventually(lambda: len(jobs_of("plain")) >= 6, within=30)
+    assert len(jobs_of("tenth")) <= paused + 1
