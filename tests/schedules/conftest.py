@@ -152,7 +152,7 @@ class World:
     def lease(self, job_id: str) -> Any:
         """A worker takes the next job, which must be this."""
         route = Route("default", 1, 0)
-        [leased] = self.engine.leases.lease(route, worker="w", token=new_token(), limit=1, lease_ms=60_000).jobs
+        [leased] = self.engine.leases.lease(route, worker="w", token=new_token(), limit=1, lease_ms=600_000).jobs
         assert leased.id == job_id
         self.engine.leases.start(route, [(leased.id, leased.token, leased.leased_at)])
         return leased
