@@ -7,7 +7,8 @@ from jobs.models.audit import AuditEntry
 from jobs.models.job_type import JobType
 from jobs.models.pool import Pool
 from jobs.models.run_record import RunRecord
-from jobs.models.schedule import Schedule, ScheduleChange
+from jobs.models.schedule import Schedule
+from jobs.models.schedule_change import ScheduleChange
 from jobs.models.workflow import Workflow, WorkflowEdge, WorkflowNode, WorkflowVersion
 
 __all__ = [

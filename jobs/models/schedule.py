@@ -343,29 +343,6 @@ NO_CHANGE = frozenset({"error", "last_fired_at", "firings", "declared_at", "chan
 STAMPED = ("version", "changed_at", "changed_by")
 
 
-class ScheduleChange(models.Model):
-    """One entry of a schedule's history: who made it what it was from then on."""
-
-    schedule = models.ForeignKey(Schedule, on_delete=models.SET_NULL, null=True, related_name="changes")
-    name = models.CharField(max_length=LONGEST_NAME, db_index=True, help_text="Kept when the schedule is deleted.")
-    version = models.PositiveIntegerField()
-    at = models.DateTimeField(default=clock.now)
-    by = models.CharField(max_length=150, blank=True, help_text="Empty: unknown.")
-    action = models.CharField(max_length=20, help_text="created, changed, paused, resumed")
-    snapshot = models.JSONField(help_text="Definition and pause after the change.")
-
-    class Meta:
-        ordering = ["-id"]
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.action} (version {self.version})"
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The definition as it was from this change on."""
-        return {name: self.snapshot.get(name) for name in FIELDS if name in self.snapshot}
-
-
 def target_problems(fields: Mapping[str, Any]) -> dict[str, SchedulerError]:
     """What is wrong with what a schedule starts, by field: there is none of the name, or it takes other arguments."""
     name, payload = fields.get("workflow"), fields.get("payload") or {}

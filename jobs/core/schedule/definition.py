@@ -16,8 +16,8 @@ import msgspec
 from jobs.core import options
 from jobs.core.duration import seconds
 from jobs.core.job import iso
-from jobs.core.schedule.expression import parse
 from jobs.core.schedule.kinds import EARLIEST, LATEST, SCHEDULE_KINDS, Cron, Interval, Once, Rule
+from jobs.core.schedule.reading import parse
 from jobs.core.schedule.zones import zone_named
 from jobs.core.wording import did_you_mean, shown
 from jobs.exceptions import ScheduleInvalid, SchedulerError

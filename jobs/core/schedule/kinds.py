@@ -16,7 +16,8 @@ from croniter import CroniterBadDateError, croniter
 
 from jobs.core.duration import seconds
 from jobs.core.job import iso
-from jobs.core.schedule.expression import LAST, Expression, Field, Term, day_may_come, parse
+from jobs.core.schedule.expression import LAST, Expression, Field, Term, day_may_come
+from jobs.core.schedule.reading import parse
 from jobs.core.schedule.zones import changes_between, offset_at, zone_named
 from jobs.core.wording import shown
 from jobs.exceptions import ScheduleInvalid
