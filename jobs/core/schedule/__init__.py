@@ -1,7 +1,7 @@
 """Schedules: when they fire, and how people write that down.
 
-``reading`` makes an ``expression`` of cron text, ``kinds`` has the rules made of it, ``zones`` knows when clocks change,
-``description`` puts an expression in words, ``preview`` shows all of it before a schedule is stored.
+``reading`` makes an ``expression`` of cron text, ``kinds`` has the rules made of it, ``zones`` knows when clocks are
+changed, ``description`` puts an expression in words, ``preview`` shows all of it before a schedule is stored.
 """
 
 from jobs.core.schedule.expression import Expression
