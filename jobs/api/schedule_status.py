@@ -187,11 +187,11 @@ class _Judge:
 
 
 def _first_after(live: Live, at: int) -> int | None:
-    """The first nominal time from then on, and since it was made; None also where the schedule cannot fire."""
+    """The first nominal time from then on, later than it was made; None also where the schedule cannot fire."""
     assert live.kept is not None
     stored = live.kept.stored
     try:
-        return Plan(stored).next_after(max(at, milliseconds_of(stored.created_at)) - 1)
+        return Plan(stored).next_after(max(at - 1, milliseconds_of(stored.created_at)))
     except SchedulerError:
         return None
 

@@ -28,6 +28,7 @@ from jobs.core.schedule.definition import (
     Stored,
     definition_of,
     problems,
+    taken_as_it_is,
 )
 from jobs.core.wording import did_you_mean, shown
 from jobs.exceptions import ScheduleInvalid, SchedulerError
@@ -271,8 +272,8 @@ class Schedule(models.Model):
         return self._stored(self.definition())
 
     def unchecked(self) -> Stored:
-        """The same without a check, which takes most of the time: where it is what the engine has, it was checked."""
-        return self._stored(Definition(**self.fields))
+        """The same without a check: where it is what the engine has, it was checked. Raises msgspec.ValidationError."""
+        return self._stored(taken_as_it_is(self.fields))
 
     def _stored(self, definition: Definition) -> Stored:
         return Stored(

@@ -70,7 +70,7 @@ def carry(engine: Engine, rows: Collection[Schedule], *, every_state: bool = Fal
 def _digest(row: Schedule) -> str | None:
     try:
         return row.unchecked().digest
-    except (TypeError, ValueError):  # of what plain SQL wrote
+    except (TypeError, ValueError, msgspec.MsgspecError):  # of what plain SQL wrote
         return None
 
 

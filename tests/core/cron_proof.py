@@ -48,7 +48,8 @@ CHOSEN = {
 """Zone → the changes that are looked at, of an hour, at midnight and of half an hour: 2,250 expressions in all."""
 
 CRONSIM_KNOWS = ("America/New_York", "Europe/Berlin", "Asia/Kolkata")
-"""Elsewhere cronsim breaks the rule itself now and then: at midnight, and where clocks are moved by half an hour."""
+"""Elsewhere cronsim breaks the rule itself now and then: at midnight, and where clocks are moved by half an hour. In some
+zones it never comes to an end, so that it is asked in the chosen ones alone."""
 
 
 @dataclass(frozen=True)
@@ -161,9 +162,10 @@ def differing(cases: Iterable[Case], counted: Counter[str]) -> Iterator[str]:
             counted["wrong"] += 1
             odd = sorted(set(fired) ^ set(seen))[:3]
             yield f"{case.expression!r} in {case.zone} around {case.around}: {[str(at) for at in odd]}"
-        if (is_other := case.simulated() != seen) and case.zone in CRONSIM_KNOWS:
-            yield f"{case.expression!r} in {case.zone} around {case.around}: cronsim sees it otherwise"
-        counted["cronsim differs"] += is_other
+        if case.zone in CHOSEN and case.simulated() != seen:
+            counted["cronsim differs"] += 1
+            if case.zone in CRONSIM_KNOWS:
+                yield f"{case.expression!r} in {case.zone} around {case.around}: cronsim sees it otherwise"
 
 
 def differing_in_days(cases: Iterable[tuple[str, datetime]], counted: Counter[str]) -> Iterator[str]:
