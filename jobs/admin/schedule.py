@@ -39,7 +39,7 @@ WHY_READ_ONLY = (
 @admin.register(Schedule)
 class ScheduleAdmin(ScheduleColumns, ScheduleActions):
     form = ScheduleForm
-    list_display = ("name", "when", "state", "last", "next", "strip")
+    list_display = ("name", "when", "state", "last", "next")
     list_filter = (StateFilter, "kind", "owner", "timezone")
     search_fields = ("name", "job_type", "workflow", "cron")
     list_per_page = 50

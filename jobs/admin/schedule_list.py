@@ -99,8 +99,8 @@ class ScheduleColumns:
     def when(self, schedule: Schedule) -> SafeString:
         try:
             words = schedule.rule().describe()
-        except SchedulerError as error:
-            words = str(error)
+        except SchedulerError:
+            words = ""  # the state says why
         expression = schedule.cron if schedule.kind == "cron" else ""
         return format_html(
             '{}<div class="schedule-quiet"><code>{}</code> {}<br>{}</div>',
@@ -119,12 +119,13 @@ class ScheduleColumns:
             return "disabled"
         error = (status.error if status else "") or schedule.error
         if error:
-            return _trouble(f"cannot fire: {error}" if status is None or status.next_at is None else error)
+            first, _, _ = error.partition(". ")  # what to write instead stands on its page
+            return _trouble(f"cannot fire: {first}" if status is None or status.next_at is None else first)
         if status is not None and status.late_seconds is not None:
             return _trouble(f"late by {span(status.late_seconds)}: {status.late_why}")
         return "on"
 
-    @admin.display(description="last firing", empty_value=UNKNOWN)
+    @admin.display(description=f"last firings, up to {FIRINGS}", empty_value=UNKNOWN)
     def last(self, schedule: Schedule) -> str | SafeString | None:
         status = _status(schedule)
         if status is None:
@@ -133,17 +134,13 @@ class ScheduleColumns:
             return "none yet"
         took = f", took {span(status.last.run_seconds)}" if status.last.run_seconds is not None else ""
         return format_html(
-            '{}{}<div class="schedule-quiet schedule-cells" title="{}">{} ago</div>',
+            '{}{} <span class="schedule-quiet schedule-cells" title="{}">{} ago</span><br>{}',
             WORDS.get(status.last.outcome, status.last.outcome),
             took,
             status.last.fired_at.isoformat(timespec="seconds"),
             span((timezone.now() - status.last.fired_at).total_seconds()),
+            _drawn(status),
         )
-
-    @admin.display(description=f"last {FIRINGS}", empty_value=UNKNOWN)
-    def strip(self, schedule: Schedule) -> SafeString | None:
-        status = _status(schedule)
-        return None if status is None else _drawn(status)
 
     @admin.display(description="next", empty_value=UNKNOWN)
     def next(self, schedule: Schedule) -> str | SafeString | None:
@@ -151,11 +148,13 @@ class ScheduleColumns:
         if status is None:
             return None
         if status.next_at is None:
-            return "not known yet" if schedule.enabled and not status.fired else "never"
+            is_waited_for = schedule.enabled and not status.fired and not schedule.error
+            return "not known yet" if is_waited_for else "never"
         local = status.next_at.astimezone(zone_named(schedule.timezone))
+        seconds = (status.next_at - timezone.now()).total_seconds()
         return format_html(
-            '<div class="schedule-cells">in {}<div class="schedule-quiet">{}</div></div>',
-            span((status.next_at - timezone.now()).total_seconds()),
+            '<div class="schedule-cells">{}<div class="schedule-quiet">{}</div></div>',
+            f"in {span(seconds)}" if seconds >= 0 else f"was due {span(-seconds)} ago",
             f"{local:%a %H:%M:%S %Z}",
         )
 

@@ -13,6 +13,7 @@ from jobs import api
 from jobs.admin import schedule_actions, schedule_list
 from jobs.engine import Engine
 from jobs.models import Schedule
+from jobs.services import carrying
 from tests.admin.test_schedule import FORM, LIST, change_url, nightly, paper, staff
 
 if TYPE_CHECKING:
@@ -281,6 +282,21 @@ class TestList:
 
         assert html.count('class="schedule-late">late by') == 1
         assert other.name in html
+
+    def test_one_that_is_overdue_says_since_when_and_one_that_is_broken_why(
+        self, admin_client: Client, engine: Engine
+    ) -> None:
+        common = {"job_type": "paper.print", "payload": {"day": "x"}}
+        ago = datetime.now(UTC) - timedelta(minutes=3, seconds=10)
+        Schedule.objects.create(name="overdue", kind="once", run_at=ago, **common)
+        Schedule.objects.create(name="broken", cron="0 3 * * 1", **common)
+        Schedule.objects.filter(name="broken").update(cron="99 3 * * 1")
+        carrying.push(["overdue", "broken"])
+
+        html = admin_client.get(LIST).content.decode()
+
+        assert "was due 3 min ago" in html
+        assert "in the minute, 99 is not between 0 and 59</span>" in html
 
     @pytest.mark.parametrize(
         ("state", "names"), [("paused", {"paused"}), ("on", {"nightly"}), ("disabled", {"off"}), ("broken", {"off"})]

@@ -48,8 +48,8 @@ CHOSEN = {
 """Zone → the changes that are looked at, of an hour, at midnight and of half an hour: 2,250 expressions in all."""
 
 CRONSIM_KNOWS = ("America/New_York", "Europe/Berlin", "Asia/Kolkata")
-"""Elsewhere cronsim breaks the rule itself now and then: at midnight, and where clocks are moved by half an hour. In some
-zones it never comes to an end, so that it is asked in the chosen ones alone."""
+"""Elsewhere cronsim breaks the rule itself now and then: at midnight, and where clocks move by half an hour. In some
+zones it never comes to an end, so it is asked in the chosen ones alone."""
 
 
 @dataclass(frozen=True)
