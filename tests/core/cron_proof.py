@@ -28,7 +28,8 @@ from jobs.exceptions import ScheduleInvalid
 from tests.support.wall import YEARS, ZONES, changes, kind_of_change, walk
 
 EACH = 250
-"""Expressions around one change of the chosen ones, and of each kind."""
+"""Expressions around one change of the chosen ones."""
+OF_A_KIND = 100
 COMING = range(2026, 2028)
 OF_A_ZONE = 4
 """Expressions around each coming change of a zone."""
@@ -127,8 +128,8 @@ def kinds() -> Iterator[Case]:
             for change in changes(zone, year):
                 known.setdefault(kind_of_change(zone, change), []).append((zone, change))
     for kind, places in known.items():
-        for number, text in enumerate(islice(expressions(str(kind)), EACH)):
-            yield Case(*places[number * len(places) // EACH], text)
+        for number, text in enumerate(islice(expressions(str(kind)), OF_A_KIND)):
+            yield Case(*places[number * len(places) // OF_A_KIND], text)
 
 
 SETS: dict[str, Callable[[slice], Iterator[Case]]] = {
