@@ -24,6 +24,7 @@ from jobs.core.job import moment
 from jobs.core.schedule.definition import FIELDS
 from jobs.core.schedule.plan import State, milliseconds_of
 from jobs.engine import Engine, new_token
+from jobs.engine.batches import batches
 from jobs.models import Schedule, schedule_stamp
 from jobs.services.carrying import Carried, carry, push_if_possible
 from jobs.services.database import fresh_connections
@@ -157,12 +158,13 @@ class Definitions:
         if number != len(self._seen):  # some came without a stamp, or went
             known = dict(Schedule.objects.values_list("name", "id"))
             changed |= {known[name] for name in known.keys() - self._seen.keys()}
-        if changed or self._unsettled:
-            rows = list(Schedule.objects.filter(Q(id__in=changed) | Q(name__in=self._unsettled)))
-            self._unsettled = carry(self._engine, rows, every_state=True).unsettled
+        for part in (*_parts("id", changed), *_parts("name", self._unsettled)):
+            rows = list(Schedule.objects.filter(part))
+            done.unsettled |= carry(self._engine, rows, every_state=True).unsettled
             # A row that was stamped and pushed at its commit is no news to the store, but to the ticker of this host.
-            done.pushed = len(rows)
+            done.pushed += len(rows)
             self._remember(rows)
+        self._unsettled = done.unsettled
         if not number == self._count == len(self._seen):
             there = set(self._engine.schedules.names())
             here = set(Schedule.objects.values_list("name", flat=True))
@@ -267,6 +269,12 @@ def _after_migrate(*, using: str, **_: Any) -> None:
 
 def _fingerprint(values: tuple[Any, ...]) -> int:
     return hash(repr(values))
+
+
+def _parts(column: str, values: Iterable[Any]) -> Iterator[Q]:
+    """Conditions that together name all rows with these values: a database takes so many in one."""
+    for part in batches(values, limit=BATCH):
+        yield Q(**{f"{column}__in": part})
 
 
 def _batches(rows: Any) -> Iterator[list[Schedule]]:

@@ -58,6 +58,7 @@ def test_a_look_costs_the_same_however_many_schedules_there_are(
     world: World, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
 ) -> None:
     monkeypatch.setattr(definitions, "IN_TURN", 10)
+    monkeypatch.setattr(definitions, "BATCH", 150)
     looked_at: list[object] = []
     fingerprint = definitions._fingerprint
     monkeypatch.setattr(definitions, "_fingerprint", lambda row: (looked_at.append(row), fingerprint(row))[1])
