@@ -18,12 +18,16 @@ from jobs.core.schedule.plan import Plan, milliseconds_of
 from jobs.core.states import JobState
 from jobs.core.workflow import RunFacts
 from jobs.engine import Engine, Pause, get_engine
+from jobs.engine.batches import batches
 from jobs.engine.schedules import Live, Record
 from jobs.exceptions import SchedulerError
 from jobs.models import Schedule
 
 LATE_MS = 2_000
 """A firing that nobody has taken for as long is late."""
+
+IN_A_QUERY = 1_000
+"""Names: a database takes so many in one."""
 
 OUTCOMES = {
     JobState.SUCCEEDED: "succeeded",
@@ -106,7 +110,8 @@ def status(names: Iterable[str], firings: int = 24) -> dict[str, ScheduleStatus]
     """
     wanted = [*names]
     engine = get_engine()
-    rows = {row.name: row for row in Schedule.objects.filter(name__in=wanted)}
+    parts = batches(wanted, limit=IN_A_QUERY)
+    rows = {row.name: row for part in parts for row in Schedule.objects.filter(name__in=part)}
     found = dict(zip(wanted, engine.schedules.read(wanted, records=max(1, firings)), strict=True))
     jobs = _jobs(engine, [record.job for live in found.values() for record in live.records if record.job])
     of_workflows = [live for name, live in found.items() if name in rows and rows[name].workflow]
