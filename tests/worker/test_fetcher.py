@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -324,6 +325,23 @@ def test_slots_follow_what_people_set_as_soon_as_it_is_heard_of(
     eventually(lambda: fetcher.in_hand == 0)
     time.sleep(0.1)
     assert len(gate.begun) == 12
+
+
+def test_pools_come_into_being_by_settings_and_by_use(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
+    """A host without names serves all there are, those too that nobody has used yet."""
+    parts.engine.settings = replace(parts.engine.settings, pools={"named": 3})
+    fetcher = start_fetcher(pools=(), concurrency=None)
+
+    def slots() -> dict[str, int]:
+        return {pool.name: pool.size for pool in fetcher.pools}
+
+    eventually(lambda: slots().get("named") == 3)
+    assert parts.engine.topology.has("named")
+
+    parts.enqueue(pool="used")
+    fetcher.look()
+    eventually(lambda: slots().get("used") == parts.engine.settings.slots)
+    eventually(lambda: gate.begun)
 
 
 def test_a_number_set_while_the_host_runs_beats_its_command_line(
