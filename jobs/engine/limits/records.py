@@ -50,22 +50,23 @@ class LimitRecords:
         self._clock = clock
         self.limited = SettingKeys(store.namespace).limited  # hash: types whose limits hold somebody back
 
-    def holders(self, type_name: str) -> Iterable[tuple[str, str]]:
-        keys = self.keys(type_name)
-        cursor = 0
-        while True:
-            cursor, found = self.store.read(lambda client: client.hscan(keys.holders, cursor, count=PAGE))  # noqa: B023
-            for field, holding in found.items():
-                yield field.decode(), holding.decode()
-            if cursor == 0:
-                return
+    def keys(self, type_name: str) -> LimitKeys:
+        return LimitKeys(self.store.namespace, type_name)
 
-    def waiters(self, type_name: str, ids: Sequence[str | bytes]) -> list[Waiter | None]:
-        keys = self.keys(type_name)
-        raw = self.store.read(lambda client: client.hmget(keys.waiters, list(ids)))
-        return [_waiter_in(packed) for packed in raw]
+    def partition(self, route: Route) -> PartitionKeys:
+        return partition_keys(self.store.namespace, route)
+
+    def now(self) -> Any:
+        """What a script is told of the time: "" where it is to ask the server."""
+        now = self._clock.now_ms()
+        return "" if now is None else now
+
+    def now_ms(self) -> int:
+        now = self._clock.now_ms()
+        return self.store.time_ms() if now is None else now
 
     def run(self, name: str, limits: TypeLimits, items: Sequence[Any] = (), **arguments: Any) -> Any:
+        """A script that must know both limits of the type."""
         rate = limits.rate
         return self.store.run(
             name,
@@ -78,19 +79,22 @@ class LimitRecords:
             **arguments,
         )
 
-    def partition(self, route: Route) -> PartitionKeys:
-        return partition_keys(self.store.namespace, route)
+    def holders(self, type_name: str) -> Iterable[tuple[str, str]]:
+        """Who has a place ("<job id>\\n<token>"), and where ("<route>\\n<key>")."""
+        keys = self.keys(type_name)
+        cursor = 0
+        while True:
+            cursor, found = self.store.read(lambda client: client.hscan(keys.holders, cursor, count=PAGE))  # noqa: B023
+            for field, holding in found.items():
+                yield field.decode(), holding.decode()
+            if cursor == 0:
+                return
 
-    def now(self) -> Any:
-        now = self._clock.now_ms()
-        return "" if now is None else now
-
-    def now_ms(self) -> int:
-        now = self._clock.now_ms()
-        return self.store.time_ms() if now is None else now
-
-    def keys(self, type_name: str) -> LimitKeys:
-        return LimitKeys(self.store.namespace, type_name)
+    def waiters(self, type_name: str, ids: Sequence[str | bytes]) -> list[Waiter | None]:
+        """These jobs as they wait; None for each that does not."""
+        keys = self.keys(type_name)
+        raw = self.store.read(lambda client: client.hmget(keys.waiters, list(ids)))
+        return [_waiter_in(packed) for packed in raw]
 
     def admit(self, route: Route, ids: Sequence[Any]) -> list[tuple[Any, bytes]]:
         """Puts jobs that were set aside back in line: each id with "ready", or why it does not come."""
