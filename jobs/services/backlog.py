@@ -6,7 +6,7 @@ import random
 
 from jobs.engine import Engine
 
-EVERY_SECONDS = 50.0
+EVERY_SECONDS = 45.0
 """A note is due in each minute of the clock, and any host may write it; one that comes too often is refused."""
 
 
