@@ -158,6 +158,18 @@ def test_starts_are_counted_alike_in_one_pass_and_with_all_that_limits_may_need(
         assert store.client.hgetall(short.windows) == store.client.hgetall(long.windows)
 
 
+def test_no_window_of_the_period_has_more_starts_than_are_allowed(store: Store) -> None:
+    """Wherever it begins, also close to the borders of the parts in which starts are counted."""
+    chance, keys, now, starts = random.Random(7), LimitKeys(store.namespace, "t"), NOW, list[int]()
+    for _ in range(400):
+        now += chance.choice([1, PERIOD // 64 - 1, PERIOD // 64, PERIOD // 5, PERIOD - 1])
+        named = {"given_now": now, "starts": 4, "period": PERIOD, "most": 9}
+        starts += [now] * start(store, keys, [("r", chance.randint(1, 4))], **named).count("g")
+
+    assert len(starts) > 200
+    assert min(later - earlier for earlier, later in zip(starts, starts[4:], strict=False)) >= PERIOD
+
+
 def test_where_somebody_waits_or_was_called_counting_is_not_enough(slot: Slot) -> None:
     slot.take("a", "k1", "r", "b", "k2", "r")
     slot.wait("c", line="r")

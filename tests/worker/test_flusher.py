@@ -13,6 +13,7 @@ from jobs.engine import Completion, Failure, new_token
 from jobs.exceptions import StoreUnavailable
 from jobs.worker.batch import Batch
 from jobs.worker.flusher import Flusher
+from jobs.worker.reports import Reports
 from jobs.worker.settlement import Drop, Park, Release
 from tests.support.wait import eventually, soon
 from tests.worker.conftest import ROUTE, Parts
@@ -139,6 +140,23 @@ def test_of_progress_in_quick_succession_the_last_word_is_told(parts: Parts, flu
     flusher.settle(batch, completion(job))
     eventually(lambda: parts.closed == [1])
     assert parts.get(job.id).progress == {"current": 101, "total": 101, "message": "the end"}
+
+
+def test_a_job_that_tells_its_progress_each_millisecond_is_heard_ten_times_a_second(
+    parts: Parts, lease: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, (job,) = lease(1)
+    now, told = [100.0], list[Any]()
+    monkeypatch.setattr("jobs.worker.reports.monotonic", lambda: now[0])
+    monkeypatch.setattr(parts.engine.leases, "progress_many", lambda route, group: told.extend(group) or [])
+    reports = Reports(parts.engine, lambda: None, lambda lost: None)
+
+    for step in range(1000):
+        reports.progress(job, step, 1000, "")
+        reports.tell([])
+        now[0] += 0.001
+
+    assert [said.current for said in told] == pytest.approx(range(0, 1000, 100), abs=10)
 
 
 def test_progress_under_a_lost_lease_marks_the_job_as_lost(parts: Parts, flusher: Flusher, lease: Any) -> None:
