@@ -35,13 +35,13 @@ def steps(jobs: list[Job]) -> set[float]:
 def test_a_host_fires_short_intervals_beside_slow_jobs_and_takes_in_changes(
     start_host: StartHost, manage: Manage, journal: Journal, tmp_path: Path, database_url: str
 ) -> None:
-    soon = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2)
+    soon = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
     common = {"job_type": "test.nothing", "grace_seconds": 3600}  # a host may take its time to start
-    slow = {"job_type": "test.sleep", "payload": {"seconds": 2, "path": journal.path}}
+    slow = {"job_type": "test.sleep", "payload": {"seconds": 1, "path": journal.path}}
     items = [
         {"name": "tenth", **common, "kind": "interval", "interval_seconds": 0.1},
         {"name": "plain", **common, "kind": "interval", "interval_seconds": 3600},
-        {"name": "slow", **common, **slow, "kind": "interval", "interval_seconds": 1},
+        {"name": "slow", **common, **slow, "kind": "interval", "interval_seconds": 0.5},
         {"name": "once", **common, "kind": "once", "run_at": soon.isoformat()},
     ]
     file = tmp_path / "schedules.json"
