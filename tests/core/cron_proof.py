@@ -1,4 +1,4 @@
-"""``python -m tests.core.cron_proof [--part 2/5] [SET]…``: thousands of cron expressions against the clock on the wall.
+"""``python -m tests.core.cron_proof [--set NAME]… [--part 2/5]``: thousands of cron expressions and the clock on the wall.
 
 For two days around a change of the clocks, every firing of an expression must be one that a walk over all minutes finds
 (``tests.support.wall``), and the other way round. ``chosen`` is the set by which the rule was chosen; ``zones`` takes
@@ -192,11 +192,13 @@ def part(name: str, number: int, of: int) -> tuple[Counter[str], list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.core.cron_proof", description=__doc__)
     parser.add_argument("--part", default="1/1", metavar="K/N", help="only each N-th case, from the K-th on")
-    parser.add_argument("sets", nargs="*", choices=[*SETS, "days"], default=[*SETS, "days"], metavar="SET")
+    parser.add_argument(
+        "--set", choices=[*SETS, "days"], action="append", dest="sets", help="only this one; may be repeated"
+    )
     options = parser.parse_args()
     number, _, of = options.part.partition("/")
     passed = True
-    for name in options.sets:
+    for name in options.sets or [*SETS, "days"]:
         counted, found = part(name, int(number), int(of))
         print(f"{name:7}", *(f"{key} {value:,}" for key, value in counted.items()), sep="  ", flush=True)
         print(*(f"  {each}" for each in found), sep="\n", end="\n" if found else "")

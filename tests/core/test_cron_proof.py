@@ -17,7 +17,7 @@ def test_expressions_fire_when_the_clock_on_the_wall_shows_what_they_name(name: 
 
     counted, found = part(name, number, PARTS[name])
 
-    assert found == [], f"python -m tests.core.cron_proof --part {number}/{PARTS[name]} {name}"
+    assert found == [], f"python -m tests.core.cron_proof --set {name} --part {number}/{PARTS[name]}"
     assert counted["expressions"] >= 30
 
 
