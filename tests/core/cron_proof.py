@@ -1,4 +1,4 @@
-"""``python -m tests.core.cron_proof [--set NAME]… [--part 2/5]``: thousands of cron expressions and the clock on a wall.
+"""``python -m tests.core.cron_proof [--set NAME]… [--part 2/5]``: cron expressions and a clock on the wall.
 
 For two days around a change of the clocks, every firing of an expression must be one that a walk over all minutes finds
 (``tests.support.wall``), and the other way round. ``chosen`` is the set by which the rule was chosen; ``zones`` takes
