@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jobs import Context, Dead, Fixed, Snooze, job
+from jobs import Context, Dead, Fixed, JobType, Snooze, job
+from jobs.registry import registry
 
 seen: list[dict[str, Any]] = []
 """What handlers were given, in order."""
@@ -52,3 +53,10 @@ def register() -> None:
         if what == "dead":
             raise Dead("no use")
         return object()
+
+
+def job_type(name: str = "mail.send") -> JobType[..., Any]:
+    """One of them, as it is registered."""
+    found = registry.get(name)
+    assert isinstance(found, JobType)
+    return found
