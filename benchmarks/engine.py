@@ -150,20 +150,30 @@ def _late_ms(enqueue: Callable[[], object]) -> float:
 
 
 def _latency(server: BenchmarkServer, stamp: object, size: Size) -> list[Figure]:
-    """From before the enqueue call to the first line of the handler, on an idle worker, one job at a time."""
+    """From before the enqueue call to the first line of the handler, on an idle worker, one job at a time. Beside it
+    the bare minimum, out of the same sleep: where processors sleep deeply, most of both is their waking up."""
     progress("latency")
     stamps = Path(os.environ["BENCHMARK_STAMPS"])
     stamps.unlink(missing_ok=True)
-    for number in range(size.stamps):
-        stamp.enqueue(sent_ns=time.monotonic_ns())  # type: ignore[attr-defined]
-        wait_until(lambda: stamps.exists() and stamps.stat().st_size, 10, every=0.001)
-        time.sleep(0.005 + number % 7 / 1000)
-    wait_until(lambda: len(stamps.read_bytes().splitlines()) >= size.stamps, 30)
+    bare: list[float] = []
+    with subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.probe", server.url, "start"], stdout=subprocess.PIPE, text=True
+    ) as prober:
+        assert prober.stdout is not None
+        for number in range(size.stamps):
+            stamp.enqueue(sent_ns=time.monotonic_ns())  # type: ignore[attr-defined]
+            wait_until(lambda: stamps.exists() and stamps.read_bytes().count(b"\n") > number, 10, every=0.001)  # noqa: B023
+            time.sleep(0.005 + number % 7 / 1000)
+            server.client.rpush(probe.WAKE, time.monotonic_ns())
+            bare.append(int(prober.stdout.readline()) / 1e6)
+            time.sleep(0.005 + number % 7 / 1000)
+        prober.kill()
     late = sorted(int(line) / 1e6 for line in stamps.read_bytes().splitlines())
+    bare.sort()
     p50 = Figure("enqueue to start, idle, p50", "ms", Bar(1.0, of="value", at_most=True))
     p99 = Figure("enqueue to start, idle, p99", "ms", Bar(5.0, of="value", at_most=True))
-    p50.add(late[len(late) // 2])
-    p99.add(late[int(len(late) * 0.99)])
+    for figure, part in ((p50, 0.5), (p99, 0.99)):
+        figure.add(late[int(len(late) * part)], bare[int(len(bare) * part)])
     return [p50, p99]
 
 

@@ -6,7 +6,8 @@ keeps its promises can be faster with the same server and the same interpreter, 
 it.
 
 ``python -m benchmarks.probe URL`` is the draining process: for each line with a number on stdin it drains that many
-jobs and answers with the seconds that it took.
+jobs and answers with the seconds that it took. ``python -m benchmarks.probe URL start`` is the idle one: what it finds
+in ``WAKE`` it takes, asks a script once, hands it to a thread, and says how many nanoseconds after it was sent.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import redis
 BATCH = 100
 SLOTS = 10
 BODIES, READY, LEASES = "{probe}:bodies", "{probe}:ready", "{probe}:leases"
+WAKE = "{probe}:wake"
 
 LEASE = """
 local ids = redis.call('LPOP', KEYS[1], ARGV[1])
@@ -100,12 +102,31 @@ def drain(client: redis.Redis, count: int) -> float:
     return time.perf_counter() - began
 
 
+def start_each(client: redis.Redis) -> None:
+    """The least that can lie between an enqueue and a start: two round trips and one hand-off. For ever."""
+    look = client.register_script("return redis.call('LLEN', KEYS[1])")
+    handed: SimpleQueue[int] = SimpleQueue()
+
+    def run() -> None:
+        while True:
+            sent_ns = handed.get()
+            print(time.monotonic_ns() - sent_ns, flush=True)
+
+    threading.Thread(target=run, daemon=True).start()
+    while True:
+        if popped := client.blpop([WAKE], timeout=20):
+            look(keys=[WAKE])
+            handed.put(int(popped[1]))
+
+
 def _handler(body: bytes) -> None:
     """The job: nothing."""
 
 
 def main() -> None:
-    client = redis.Redis.from_url(sys.argv[1])
+    client = redis.Redis.from_url(sys.argv[1], socket_timeout=60)
+    if sys.argv[2:] == ["start"]:
+        start_each(client)
     for line in sys.stdin:
         print(drain(client, int(line)), flush=True)
 

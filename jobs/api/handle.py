@@ -11,7 +11,7 @@ from jobs.api import jobs
 from jobs.core.job import Enqueued, Job, iso
 
 
-class JobHandle(msgspec.Struct, kw_only=True):
+class JobHandle(msgspec.Struct, kw_only=True, gc=False):
     """A job that was enqueued, as it was then. ``refresh()`` brings ``state`` up to date.
 
     ``existing``: the job was there before (its unique key was taken). Enqueued with ``on_commit`` and not committed

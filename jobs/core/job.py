@@ -72,7 +72,7 @@ class EnqueueRequest(msgspec.Struct):
     on_commit: bool | str = False
 
 
-class Enqueued(msgspec.Struct, frozen=True, kw_only=True):
+class Enqueued(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What became of one enqueue. ``existing``: the job was there before (unique key)."""
 
     id: str
@@ -83,7 +83,7 @@ class Enqueued(msgspec.Struct, frozen=True, kw_only=True):
     existing: bool = False
 
 
-class LeasedJob(msgspec.Struct, kw_only=True):
+class LeasedJob(msgspec.Struct, kw_only=True, gc=False):
     """What a worker holds while it runs one attempt. Times are Unix milliseconds of the server's clock."""
 
     id: str

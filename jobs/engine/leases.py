@@ -59,7 +59,7 @@ class RenewReply(NamedTuple):
     cancelled: list[str]
 
 
-class Completion(NamedTuple):
+class Completion(msgspec.Struct, frozen=True, gc=False):
     """An attempt that succeeded. ``started_at``: server ms. ``result``: JSON or None. ``ttl_ms``: own retention."""
 
     id: str
@@ -189,9 +189,9 @@ class Leases:
         answers: list[str] = []
         for batch in batches(completions, lambda completion: len(completion.result or b"")):
             groups: defaultdict[tuple[str, str, int | None], list[Any]] = defaultdict(list)
-            for job_id, token, type_name, started_at, result, ttl_ms in batch:
-                start = encode_start(started_at)
-                groups[token, type_name, ttl_ms] += (job_id, start + result if result else start)
+            for done in batch:
+                start = encode_start(done.started_at)
+                groups[done.token, done.type, done.ttl_ms] += (done.id, start + done.result if done.result else start)
             items: list[Any] = []
             for (token, type_name, ttl_ms), starts in groups.items():
                 items += (token, type_name, "" if ttl_ms is None else ttl_ms, len(starts) // 2, *starts)

@@ -57,14 +57,11 @@ if check_ids ~= '' then
   end
 end
 
-local created, index = {}, {}
 local is_due = due <= now
-local place = 0
-local created_count, duplicates = 0, 0
-for i = 1, total do
-  if not refused[i] then
-    created_count = created_count + 1
-  elseif refused[i] == 'taken' then
+local created_count, duplicates = total, 0
+for _, reason in pairs(refused) do
+  created_count = created_count - 1
+  if reason == 'taken' then
     duplicates = duplicates + 1
   end
 end
@@ -89,17 +86,19 @@ end
 if created_count == 0 then
   return reply
 end
-if is_due then
-  place = redis.call('INCRBY', sequence, created_count) - created_count
-end
+local place = is_due and redis.call('INCRBY', sequence, created_count) - created_count
+local score = not is_due and due_score(due, priority)
+local created, index, given, last = {}, {}, ARGV, 0 -- locals are fast
 for i = 1, total do
   if not refused[i] then
-    local id = ARGV[items + 2 * i - 2]
-    created[#created + 1] = id
-    created[#created + 1] = times .. ARGV[items + 2 * i - 1]
-    place = place + 1
-    index[#index + 1] = is_due and ready_place(priority, place) or due_score(due, priority)
-    index[#index + 1] = id
+    local id, body = given[items + 2 * i - 2], given[items + 2 * i - 1]
+    if place then
+      place = place + 1
+      score = ready_place(priority, place)
+    end
+    created[last + 1], created[last + 2] = id, times .. body
+    index[last + 1], index[last + 2] = score, id
+    last = last + 2
   end
 end
 redis.call('HSET', bodies, unpack(created))

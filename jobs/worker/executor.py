@@ -123,7 +123,7 @@ class Executor:
 
     def run(self, slot: Slot, work: Work, begun: float) -> Settlement:
         """The whole attempt. Raises nothing, whatever the handler does short of ending the process."""
-        batch, lease, job_type = work
+        batch, lease, job_type = work.batch, work.lease, work.job_type
         marks = self._marks
         if batch.is_over(begun) or marks.is_lost(lease):
             return Drop(lease.id)
@@ -155,7 +155,8 @@ class Executor:
     def _attempt(self, slot: Slot, execution: Execution, job_type: JobType[..., Any]) -> Any:
         """What the handler returns, or raises."""
         lease = execution.lease
-        context = Context(lease, job_type.decode(lease.payload), _deadline(lease), execution)
+        deadline = None if lease.timeout is None else time.time() + lease.timeout  # on this machine's clock
+        context = Context(lease, job_type.decode(lease.payload), deadline, execution)
         context.is_lease_over = execution.batch.is_over_now
         execution.context = context
         slot.current = execution
@@ -220,11 +221,6 @@ async def await_handler(context: Context) -> Any:
 def _handler(context: Context) -> tuple[Callable[..., Any], dict[str, Any]]:
     job_type = registry.get(context.lease.type)
     return job_type.function, {**context.payload, "ctx": context} if job_type.takes_context else context.payload
-
-
-def _deadline(lease: LeasedJob) -> float | None:
-    """Unix seconds on this machine's clock."""
-    return None if lease.timeout is None else time.time() + lease.timeout
 
 
 def _ttl_ms(lease: LeasedJob) -> int | None:

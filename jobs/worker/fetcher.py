@@ -207,8 +207,13 @@ class Fetcher(threading.Thread):
     def _line(self, name: str) -> Line:
         if name not in self._lines:
             waiter = Waiter(self._engine, self._woken.add, self._bell.set)
-            self._lines[name] = Line(self._new_pool(name, 0, self._bell.set), waiter)
+            self._lines[name] = Line(self._new_pool(name, 0, self._ring), waiter)
         return self._lines[name]
+
+    def _ring(self) -> None:
+        """From slots, at the end of each job while there is room for more: mostly it has been rung already."""
+        if not self._bell.is_set():
+            self._bell.set()
 
     # leasing
 
@@ -348,6 +353,6 @@ class Fetcher(threading.Thread):
                 self._hand_back(line.slots)
 
     def _hand_back(self, pool: PoolSlots) -> None:
-        for batch, lease, _ in pool.take_back():
+        for work in pool.take_back():
             self._jobs_taken -= 1
-            self._flusher.settle(batch, Release(lease.id, lease.token, lease.type))
+            self._flusher.settle(work.batch, Release(work.lease.id, work.lease.token, work.lease.type))

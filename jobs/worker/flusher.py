@@ -34,6 +34,9 @@ GATHER_SECONDS = 0.0025
 BUSY = 8
 """As many in one flush, and it is worth gathering for the next."""
 
+PLENTY = 250
+"""As many that wait already are a call of their own: the server shall not stand still while more are gathered."""
+
 
 class Flusher(threading.Thread):
     """``settle`` from any thread. ``on_closed`` is told the number of each batch whose jobs have all been settled,
@@ -116,7 +119,7 @@ class Flusher(threading.Thread):
             first = self._outbox.get(timeout=self.reports.seconds_until_due())
         except Empty:
             return []
-        if gather:
+        if gather and self._outbox.qsize() < PLENTY:
             self._pause.wait(GATHER_SECONDS)
         items = [first] if first is not None else []
         for _ in range(min(self._outbox.qsize(), MOST - 1)):

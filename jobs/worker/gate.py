@@ -36,7 +36,7 @@ class Gate:
 
     def enter(self, slot: object, timeout: float | None) -> bool:
         """Waits until the slot may take work, at most ``timeout`` seconds; whether it may."""
-        if self._open.is_set() or self._first is slot:
+        if self._first is slot or self._open.is_set():
             return True
         if self._first is None:
             self._first = slot

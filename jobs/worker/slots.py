@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable, Iterable
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from jobs.core.job import LeasedJob
 from jobs.registry import JobType
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("jobs.worker")
 
 
-class Work(NamedTuple):
+class Work(msgspec.Struct, frozen=True, gc=False):
     """A leased job on its way to a slot, with the type that will run it."""
 
     batch: Batch

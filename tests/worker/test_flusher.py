@@ -12,7 +12,7 @@ from jobs.core.job import LeasedJob, Route
 from jobs.engine import Completion, Failure, new_token
 from jobs.exceptions import StoreUnavailable
 from jobs.worker.batch import Batch
-from jobs.worker.flusher import Flusher
+from jobs.worker.flusher import BUSY, GATHER_SECONDS, PLENTY, Flusher
 from jobs.worker.reports import Reports
 from jobs.worker.settlement import Drop, Park, Release
 from tests.support.wait import eventually, soon
@@ -91,6 +91,20 @@ def test_many_ends_share_few_calls(parts: Parts, flusher: Flusher, lease: Any, m
     eventually(lambda: parts.closed == [1])
     assert sum(calls) == 900
     assert len(calls) < 90
+
+
+@pytest.mark.parametrize(("waiting", "pauses"), [(BUSY, 1), (PLENTY, 1), (PLENTY + 1, 0)])
+def test_more_ends_are_waited_for_only_while_there_are_few(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch, waiting: int, pauses: int
+) -> None:
+    paused: list[float] = []
+    monkeypatch.setattr(parts.flusher._pause, "wait", paused.append)
+    batch: Any = None
+    for number in range(waiting):
+        parts.flusher.settle(batch, Drop(str(number)))
+
+    assert len(parts.flusher._collect(gather=True)) == waiting
+    assert paused == [GATHER_SECONDS] * pauses
 
 
 def test_results_are_kept_while_the_store_is_away(parts: Parts, flusher: Flusher, lease: Any) -> None:

@@ -111,9 +111,9 @@ class Creation:
         if route is None or len(all_ids) != len(payloads):
             raise OptionInvalid("One id of ours is needed for each payload.")
         created: list[Enqueued] = []
-        for batch in batches(zip(all_ids, payloads, strict=True), lambda pair: len(pair[1])):
-            batch_ids = [job_id for job_id, _ in batch]
-            bodies = [header + payload for _, payload in batch]
+        for batch in batches(payloads, len):
+            batch_ids = all_ids[len(created) : len(created) + len(batch)]
+            bodies = [header + payload for payload in batch]
             to_follow = len(all_ids) - len(created) - len(batch_ids)  # all of them find room, or none is created
             check_ids = "2" if made_before else ""
             now, due, _ = self._create(spec, route, batch_ids, bodies, check_ids=check_ids, to_follow=to_follow)
@@ -134,9 +134,8 @@ class Creation:
         void_seen: str = "",
         to_follow: int = 0,
     ) -> tuple[int, int, list[bytes]]:
-        items: list[str | bytes] = []
-        for pair in zip(ids, bodies, strict=True):
-            items += pair
+        items: list[str | bytes] = [b""] * (2 * len(ids))
+        items[::2], items[1::2] = ids, bodies
         limit = self.pending_limit(spec)
         try:
             now, due, *refused = self._store.run(
