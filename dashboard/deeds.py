@@ -12,7 +12,7 @@ from urllib.parse import quote
 from django.urls import reverse
 
 from dashboard.formats import count
-from dashboard.links import job_url
+from dashboard.links import bulk_url, job_url
 from jobs.api.audit import AuditRecord
 
 PAST = {
@@ -24,22 +24,35 @@ PAST = {
     "discard": "discarded",
     "drain": "told to drain",
     "limit": "limited",
+    "move": "moved",
+    "mute": "muted",
     "override": "overrode",
     "pause": "paused",
+    "prioritize": "gave another priority to",
+    "purge": "purged",
     "resubmit": "resubmitted",
     "resume": "resumed",
     "retry": "retried",
     "reveal": "revealed",
     "run": "started",
+    "run-now": "started",
     "run_now": "started",
     "scale": "scaled",
+    "share": "shared",
     "signal": "signalled",
     "start": "started",
     "stop": "told to stop",
+    "unmute": "unmuted",
     "update": "changed",
 }
 LISTED = {"pool": "pools", "schedule": "schedules"}
 """Things that have a page of their own within a panel: noun → slug."""
+
+OPERATION = "bulk operation "
+"""What the target of an entry about many jobs begins with; the id of the operation follows."""
+
+EVERY_ONE = 10**12
+"""A number from which it only says that any number was agreed to."""
 
 COLUMNS = ("at", "who", "source", "action", "target", "reason", "before", "after")
 
@@ -66,8 +79,9 @@ class Deed:
     @property
     def number(self) -> int | None:
         """To how many, where it was more than one."""
-        done = self.entry.after.get("done") if isinstance(self.entry.after, dict) else None
-        return done if isinstance(done, int) and done > 1 else None
+        after = self.entry.after if isinstance(self.entry.after, dict) else {}
+        done = after.get("done", after.get("confirmed"))
+        return done if isinstance(done, int) and 1 < done < EVERY_ONE else None
 
     @property
     def how_many(self) -> str:
@@ -76,10 +90,16 @@ class Deed:
     @property
     def url(self) -> str:
         target = self.entry.target
+        if target.startswith(OPERATION):
+            return bulk_url(target.removeprefix(OPERATION))
+        if self._noun == "bulk":
+            return bulk_url(target)
         if not target or self.number is not None or self.entry.action.endswith((".delete", ".discard")):
             return ""
         if self._noun == "job":
             return job_url(target)
+        if self._noun == "group":
+            return f"{reverse('dashboard:dead')}?group={quote(target, safe='')}"
         if self._noun == "worker":
             return reverse("dashboard:workers")
         slug = LISTED.get(self._noun)

@@ -44,7 +44,7 @@ def figures(overall: Overall) -> dict[str, str]:
     found["schedules.late"] = count(len(overall.late)) if overall.known else UNKNOWN
     found["workers.count"] = f"{plural(overall.workers, 'worker')} on {plural(overall.hosts, 'host')}"
     found["trouble"] = trouble(overall, len(urgent))
-    found["favicon"] = "dead" if overall.count("dead") else "warning" if urgent or overall.trouble else ""
+    found["favicon"] = "dead" if overall.loud_dead else "warning" if urgent or overall.trouble else ""
     found["shape"] = _shape(overall, urgent, answers)
     return found
 
@@ -75,7 +75,7 @@ def _pool_figures(pool: dict[str, Any]) -> dict[str, str]:
 
 def trouble(overall: Overall, urgent: int) -> str:
     """What a tab's title begins with: ``3 need you, 5,041 dead``; empty when all is well."""
-    dead = overall.count("dead") or 0
+    dead = overall.loud_dead
     words = []
     if overall.trouble:
         words.append("store unreachable")

@@ -1,8 +1,8 @@
 """What a list of jobs is narrowed to: read from the query string, written back into it, shown as removable chips.
 
 The words are the command line's: ``state`` (repeatable), ``pool``, ``type``, ``tag``, ``search``, ``group``,
-``since``, ``limit``, ``cursor``. Whatever arrives is bounded and cleaned here; what cannot be used is named in
-``problems``.
+``since``, ``older``, ``worker``, ``attempts``, ``limit``, ``cursor``. Whatever arrives is bounded and cleaned here;
+what cannot be used is named in ``problems``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ STATES = tuple(str(state) for state in JobState)
 STATE_ALIASES = {"running": "leased", "retry": "retry_wait", "retry-wait": "retry_wait", "retrying": "retry_wait"}
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 DURATION = re.compile(r"(\d{1,9})([smhd])")
-WORD = re.compile(r'(state|pool|type|tag|since|group):("[^"]*"|\S+)')
+WORDS = ("pool", "type", "tag", "search", "group", "since", "older", "worker", "attempts")
+"""Those that narrow, beside the states."""
+
+WORD = re.compile(r'\b(state|pool|type|tag|since|older|worker|attempts|group):("[^"]*"|\S+)')
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,9 @@ class Filters:
     search: str = ""
     group: str = ""  # fingerprint of an error
     since: str = ""  # as written: ISO 8601 or a duration back from now
+    older: str = ""  # the same: in its present state for so long
+    worker: str = ""  # text in the name of its worker
+    attempts: str = ""  # started at least so often
     limit: int = PAGE
     cursor: str = ""
     problems: tuple[str, ...] = ()
@@ -69,10 +75,15 @@ class Filters:
             elif word:
                 near = get_close_matches(word, STATES, n=1)
                 problems.append(f"“{word[:40]}” is no state." + (f" Did you mean {near[0]}?" if near else ""))
-        since = _clean(query.get("since", ""))
-        if since and _moment(since, datetime.now(UTC)) is None:
-            problems.append(f"“{since[:40]}” is no time: write 90s, 5m, 2h, 7d or 2026-01-01T09:00Z.")
-            since = ""
+        moments = {word: _clean(query.get(word, "")) for word in ("since", "older")}
+        for word, text in moments.items():
+            if text and moment_of(text, datetime.now(UTC)) is None:
+                problems.append(f"“{text[:40]}” is no time: write 90s, 5m, 2h, 7d or 2026-01-01T09:00Z.")
+                moments[word] = ""
+        attempts = _clean(query.get("attempts", "")).removeprefix(">=")
+        if attempts and not (attempts.isascii() and attempts.isdigit() and int(attempts[:9]) > 0 and len(attempts) < 7):
+            problems.append(f"“{attempts[:40]}” is no number of attempts: write 2 for those that were started twice.")
+            attempts = ""
         return cls(
             states=tuple(dict.fromkeys(states)),
             pool=_clean(query.get("pool", "")),
@@ -80,7 +91,10 @@ class Filters:
             tag=_clean(query.get("tag", "")),
             search=_clean(query.get("search", "")),
             group=_clean(query.get("group", "")),
-            since=since,
+            since=moments["since"],
+            older=moments["older"],
+            worker=_clean(query.get("worker", "")),
+            attempts=attempts,
             limit=_limit(query.get("limit", "")),
             cursor=_clean(query.get("cursor", ""), CURSOR_MAX),
             problems=tuple(problems),
@@ -98,17 +112,18 @@ class Filters:
     @property
     def narrowed(self) -> bool:
         """True when anything is filtered at all."""
-        return bool(self.states or self.pool or self.type or self.tag or self.search or self.group or self.since)
+        return bool(self.pairs)
+
+    @property
+    def looks_at_each(self) -> bool:
+        """True where more than states and pool is asked for: then jobs are looked at one by one, newest first."""
+        return any(getattr(self, word) for word in WORDS if word != "pool")
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
         """The filter as (word, value): for hidden fields, chips and the query string."""
         pairs = [("state", state) for state in self.states]
-        pairs += [
-            (word, getattr(self, word))
-            for word in ("pool", "type", "tag", "search", "group", "since")
-            if getattr(self, word)
-        ]
+        pairs += [(word, getattr(self, word)) for word in WORDS if getattr(self, word)]
         return pairs
 
     @property
@@ -149,7 +164,10 @@ class Filters:
             tag=self.tag or None,
             search=self.search or None,
             fingerprint=self.group or None,
-            since=_moment(self.since, now) if self.since else None,
+            since=moment_of(self.since, now) if self.since else None,
+            before=moment_of(self.older, now) if self.older else None,
+            worker=self.worker or None,
+            attempts=int(self.attempts) if self.attempts else None,
             until=until,
         )
 
@@ -165,6 +183,9 @@ def words_of(selection: JobFilter, leave_out: Sequence[JobState] = ()) -> str:
         "search": selection.search,
         "group": selection.fingerprint,
         "since": selection.since and selection.since.isoformat(timespec="seconds"),
+        "older": selection.before and selection.before.isoformat(timespec="seconds"),
+        "worker": selection.worker,
+        "attempts": selection.attempts and str(selection.attempts),
     }
     pairs += [(word, value) for word, value in given.items() if value]
     return ", ".join(f"{word} {value}" for word, value in pairs)
@@ -182,7 +203,7 @@ def _limit(text: str) -> int:
         return PAGE
 
 
-def _moment(text: str, now: datetime) -> datetime | None:
+def moment_of(text: str, now: datetime) -> datetime | None:
     """``5m`` → five minutes before ``now``; ISO 8601 as it stands, in UTC where it names no zone; None: neither."""
     if match := DURATION.fullmatch(text):
         try:

@@ -63,7 +63,7 @@ def _schedule_needs(overall: Overall) -> list[Need]:
 
 
 def _dead_needs(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) -> list[Need]:
-    dead = overall.count("dead") or 0
+    dead = overall.loud_dead
     if not dead:
         return []
     url = reverse("dashboard:dead")

@@ -32,6 +32,7 @@ class Overall:
     hosts: int = 0
     workers: int = 0
     late: tuple[str, ...] = ()  # schedules that should have fired and did not, the most overdue first
+    quiet_dead: int = 0  # dead jobs whose error or type somebody has muted, among the newest
     paused: dict[str, Any] | None = None  # the pause of everything: by, at, reason, until
     at: datetime | None = None  # of the server's clock
     trouble: str = ""  # why it could not be read anew; empty = fresh
@@ -45,6 +46,11 @@ class Overall:
     def now(self) -> datetime:
         """The moment that ages on the page count from: the server's clock when fresh, ours when it cannot be asked."""
         return self.at if self.at and not self.trouble else datetime.now(UTC)
+
+    @property
+    def loud_dead(self) -> int:
+        """Dead jobs that nobody has muted."""
+        return max(0, (self.count("dead") or 0) - self.quiet_dead)
 
     def count(self, state: str) -> int | None:
         return self.states.get(state, 0) if self.states is not None else None
@@ -95,6 +101,7 @@ class LastKnown:
             hosts=last.hosts,
             workers=last.workers,
             late=last.late,
+            quiet_dead=last.quiet_dead,
             paused=last.paused,
             at=last.at,
             trouble=TROUBLE,

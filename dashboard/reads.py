@@ -18,6 +18,7 @@ from django.db import DatabaseError
 from django.dispatch import receiver
 
 from dashboard.kept import Kept
+from dashboard.mutes import Quiet
 from dashboard.overall import LastKnown, Overall
 from jobs import api
 from jobs.api import (
@@ -43,6 +44,7 @@ from jobs.api.workflows import RetryPlan, RunPage, Waiting
 from jobs.core.figures import Figures
 from jobs.core.fingerprint import fingerprint_of
 from jobs.core.job import Job
+from jobs.core.states import JobState
 from jobs.core.workflow import NodeView, RunFacts
 from jobs.exceptions import JobNotFound
 
@@ -86,6 +88,14 @@ class Verdict:
     fix: str
 
 
+MUTES_EVERY_SECONDS = 2.0
+"""So long another web process may go on shouting about what was muted here."""
+
+MUTED_LOOKED_AT = 1_000
+"""Of so many of the newest dead jobs it is known whether they are muted; the others count as loud."""
+
+_mutes: Kept[Quiet] = Kept(MUTES_EVERY_SECONDS)
+_quiet_dead: Kept[int] = Kept(MUTES_EVERY_SECONDS)
 _workflows: Kept[list[DefinitionView]] = Kept(WORKFLOWS_EVERY_SECONDS)
 _late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
 _forecast: Kept[Forecast] = Kept(FORECAST_EVERY_SECONDS)
@@ -98,10 +108,30 @@ _shares: Kept[dict[str, dict[str, Figures]]] = Kept(PACE_EVERY_SECONDS)
 def forget() -> None:
     """All that was read: the next page reads it anew."""
     last_known.forget()
-    for kept in (_late, _workflows, _forecast, _diagnosis, _shares):
+    for kept in (_late, _workflows, _forecast, _diagnosis, _shares, _mutes, _quiet_dead):
         kept.forget()
     _pace.clear()
     _points.clear()
+
+
+def forget_mutes() -> None:
+    """What is muted is read anew."""
+    _mutes.forget()
+    _quiet_dead.forget()
+
+
+def mutes() -> Quiet:
+    """What is muted now, read at most every two seconds."""
+    return _mutes.read(lambda: Quiet(api.mutes.all()))
+
+
+def _dead_that_are_muted() -> int:
+    """Among the newest: only looked for where something is muted at all."""
+    quiet = mutes()
+    if not quiet:
+        return 0
+    groups = api.error_groups(JobFilter(states=(JobState.DEAD,)), sample=MUTED_LOOKED_AT)
+    return quiet.number(groups)
 
 
 @receiver(setting_changed)
@@ -114,12 +144,14 @@ def _overall() -> Overall:
     with api.budget(BUDGET_SECONDS):
         snapshot, everything = api.stats.snapshot(), api.scheduler.paused()
         late = _late.read(lambda: tuple(schedule.name for schedule in api.schedules.late()))
+        quiet_dead = _quiet_dead.read(_dead_that_are_muted)
     return Overall(
         pools=tuple(pool.as_dict() for pool in snapshot.pools),
         states={str(state): number for state, number in snapshot.states.items()},
         hosts=snapshot.hosts,
         workers=snapshot.workers,
         late=late,
+        quiet_dead=quiet_dead,
         paused=msgspec.to_builtins(everything) if everything else None,
         at=snapshot.server_time,
     )
@@ -206,7 +238,7 @@ def count_within(selection: JobFilter, seconds: float) -> tuple[int, bool]:
     """How many match, as far as that can be found out in this time, and whether these are all."""
     last_known.refuse_while_away()
     with api.budget(BUDGET_SECONDS + seconds):
-        return api.bulk.count_within(selection, seconds)
+        return api.matching.count_within(selection, seconds)
 
 
 def bulk_operations() -> list[BulkOperation]:

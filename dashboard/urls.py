@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path
 
-from dashboard import exports, health, login, metrics, results, reveal, views, zones
+from dashboard import exports, health, login, metrics, results, reveal, saved, views, zones
 from dashboard.actions.views import action
 from dashboard.panels import ELSEWHERE, PANELS
 from dashboard.workflows import views as workflows
@@ -29,6 +29,8 @@ dashboard = [
     path("fragments/<slug:slug>/", views.fragment, name="fragment"),
     path("bulk/results/", results.results, name="bulk_results"),
     path("actions/<slug:noun>/<slug:verb>/", action, name="action"),
+    path("views/save/", saved.save, name="view_save"),
+    path("views/forget/", saved.forget, name="view_forget"),
     path("theme/", views.theme, name="theme"),
     path("timezone/", zones.choose, name="timezone"),
 ]

@@ -18,12 +18,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from dashboard import reads, stories, timeline
-from dashboard.actions.jobs import possible
+from dashboard.actions.jobs import possible, successor_of
 from dashboard.figures import figures, version
 from dashboard.filters import Filters
 from dashboard.links import job_fragment_url, job_url, own_address
 from dashboard.overall import FIX, TROUBLE, UNREACHABLE, Overall
 from dashboard.panels import BY_SLUG, Panel
+from dashboard.panels.jobs import peek
 from dashboard.permissions import ADMINISTER, VIEW, may, requires
 from dashboard.shell import shell
 from jobs.api import ErrorGroup, JobFilter
@@ -84,6 +85,9 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
         if slug == "job":
             job = reads.job(request.GET.get("id", "")[:ID_MAX_BYTES])
             return render(request, "dashboard/panels/job.html", common | _job(request, job, overall))
+        if slug == "peek":
+            job = reads.job(request.GET.get("id", "")[:ID_MAX_BYTES])
+            return render(request, "dashboard/peek.html", common | peek(request, job, overall))
         if slug not in BY_SLUG:
             return JsonResponse(
                 {"error": {"code": "not_found", "message": "There is no such panel.", "fix": ""}}, status=404
@@ -238,6 +242,7 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
         "rest": rest,
         "reason": stories.reason(job, overall),
         "actions": possible(job, request.user),
+        "successor": successor_of(job),
         "parts": found,
         "busy": timeline.busy_words(found),
         "changes": timeline.changes(job),

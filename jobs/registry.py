@@ -162,6 +162,7 @@ class JobType(Generic[P, R]):
             backoff=options.check_backoff("backoff", self.backoff),
             result_ttl=self.result_ttl,
             durability=self.durability,
+            redact=self.redact,
         )
 
     @functools.cached_property

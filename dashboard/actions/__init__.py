@@ -7,7 +7,7 @@ may use it.
 
 from __future__ import annotations
 
-from dashboard.actions import bulk, job_forms, jobs, matching, pools, runs, scheduler, schedules, workers
+from dashboard.actions import bulk, job_forms, jobs, matching, mutes, pools, runs, scheduler, schedules, workers
 from dashboard.actions.base import Action
 
 ACTIONS: tuple[Action, ...] = (
@@ -15,6 +15,7 @@ ACTIONS: tuple[Action, ...] = (
     *job_forms.ACTIONS,
     *matching.ACTIONS,
     *bulk.ACTIONS,
+    *mutes.ACTIONS,
     *pools.ACTIONS,
     *scheduler.ACTIONS,
     *workers.ACTIONS,

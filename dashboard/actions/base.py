@@ -129,6 +129,11 @@ class Action:
         return f"{self.noun}.{self.verb}"
 
     @property
+    def asks(self) -> bool:
+        """It is never done at one press: it needs answers, or a second thought."""
+        return self.final or self.form is not ActionForm
+
+    @property
     def url(self) -> str:
         """GET asks, POST does."""
         return reverse("dashboard:action", args=[self.noun, self.verb])

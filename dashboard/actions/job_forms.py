@@ -195,7 +195,6 @@ ACTIONS: tuple[Action, ...] = (
         permission=ADMINISTER,
         form=EditForm,
         states=frozenset({JobState.DEAD, JobState.CANCELLED}),
-        each=lambda ids: {},
         doing="Resubmitting…",
         done="resubmitted",
     ),

@@ -10,20 +10,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import QueryDict
-from django.urls import reverse
 
 from dashboard import reads
 from dashboard.actions.base import Action, Order, Question, Refused, Told
+from dashboard.actions.steering import MoveForm, PriorityForm, with_target
 from dashboard.formats import count, plural
-from dashboard.links import job_url
+from dashboard.links import bulk_url, job_url
 from dashboard.overall import UNREACHABLE
 from dashboard.permissions import ADMINISTER, may, may_reach
 from jobs import api
+from jobs.core.bulk import WAITING
 from jobs.core.job import Job
 from jobs.core.states import TERMINAL, JobState
 from jobs.exceptions import SchedulerError
 
 Outcomes = dict[str, SchedulerError | None]
+
+MOVED_HERE = 100
+"""So many are moved while a person waits; more are left to worker hosts."""
 
 SHOWN = 20
 """So many of the jobs are named before an action is done to them."""
@@ -31,27 +35,31 @@ SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class JobAction(Action):
-    """One verb for jobs. ``states``: where it makes sense; ``each`` does it to many and answers by id.
-
-    ``doing`` and ``done`` are its words while it happens and afterwards.
+    """One verb for jobs. ``states``: where it makes sense; ``doing`` and ``done`` are its words while it happens and
+    afterwards.
     """
 
     states: frozenset[JobState]
-    each: Callable[[Sequence[str]], Outcomes]
     doing: str
     done: str
+    of: str = ""
+    """Stands between its label and what it is done to: ``Set priority of 4 jobs``."""
 
     def pools_of(self, ids: tuple[str, ...]) -> frozenset[str]:
         return frozenset(job.pool for job in reads.jobs_by_id(ids) if job is not None)
 
+    def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
+        return with_target(self.pools_of(ids), given)
+
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         jobs = [job for job in reads.jobs_by_id(ids) if job is not None and job.state in self.states]
         return Question(
-            f"{self.label} {plural(len(jobs), 'job')}?",
+            f"{self.label}{self.of} {plural(len(jobs), 'job')}?",
             self.says,
             tuple(job.id for job in jobs),
             tuple((job.type, job.id, job_url(job.id)) for job in jobs[:SHOWN]),
             f"Nothing is left to {self.label.lower()}: somebody was faster, or the jobs have moved on.",
+            hidden=(("key", given.get("key") or api.bulk.new_id()),) if self.asks else (),
         )
 
 
@@ -73,10 +81,45 @@ def _perform(each: Callable[[Sequence[str]], Outcomes], label: str, done: str, o
     return Told(text, ok=not refused)
 
 
-def _discard(perform: Callable[[Order], Told], order: Order) -> Told:
-    """What was discarded has no page any more to go back to."""
-    told = perform(order)
-    return Told(told.text, told.ok, told.status, goto=reverse("dashboard:dead"))
+def _chosen(order: Order, states: frozenset[JobState], done: str) -> list[str]:
+    """Those of the jobs to which it can be done."""
+    found = [job for job in reads.jobs_by_id(order.ids) if job is not None]
+    fitting = [job.id for job in found if job.state in states]
+    if not fitting:
+        why = f"{found[0].id} is {found[0].state}" if found else "there is no such job (any more)"
+        raise Refused(f"Not {done}: {why}.", 409 if found else 404)
+    return fitting
+
+
+def _key(order: Order) -> str | None:
+    """Names the operation, so that asking for it twice starts one."""
+    return order.given.get("key", "")[:40] or None
+
+
+def _discard(order: Order) -> Told:
+    """What is discarded goes after a while, as an operation that can be called off until then."""
+    operation = api.bulk.start_on("discard", _chosen(order, TERMINAL, "discarded"), id=_key(order))
+    return Told(
+        f"{plural(operation.total, 'job')} will be discarded. Until then it can be undone.",
+        goto=bulk_url(operation.id),
+    )
+
+
+def _move(order: Order) -> Told:
+    chosen = _chosen(order, frozenset(WAITING), "moved")
+    operation = api.bulk.start_on("move", chosen, id=_key(order), pool=order.values["to"])
+    if operation.total <= MOVED_HERE:
+        operation = api.bulk.carry_out(operation.id)
+    if len(chosen) == 1 and operation.done:
+        [job] = reads.jobs_by_id(chosen)
+        return Told(f"The job goes on in pool {order.values['to']}.", goto=job_url(successor_of(job) or chosen[0]))
+    return Told(f"A move to pool {order.values['to']} has been asked for.", goto=bulk_url(operation.id))
+
+
+def _prioritize(order: Order) -> Told:
+    priority = order.values["priority"]
+    each = functools.partial(api.prioritize_many, priority=priority)
+    return _perform(each, "Set priority", f"given priority {priority}", f"The job has priority {priority}.", order)
 
 
 def _one_by_one(verb: Callable[[str], object]) -> Callable[[Sequence[str]], Outcomes]:
@@ -100,9 +143,7 @@ def _one_by_one(verb: Callable[[str], object]) -> Callable[[Sequence[str]], Outc
 def _action(verb: str, label: str, each: Callable[[Sequence[str]], Outcomes], **facts: Any) -> JobAction:
     one = facts.pop("one", f"The job was {facts['done']}.")
     perform: Callable[[Order], Told] = functools.partial(_perform, each, label, facts["done"], one)
-    if verb == "discard":
-        perform = functools.partial(_discard, perform)
-    return JobAction(noun="job", verb=verb, label=label, each=each, perform=perform, panel="jobs", **facts)
+    return JobAction(**{"noun": "job", "verb": verb, "label": label, "perform": perform, "panel": "jobs", **facts})
 
 
 ACTIONS: tuple[JobAction, ...] = (
@@ -147,11 +188,40 @@ ACTIONS: tuple[JobAction, ...] = (
         states=frozenset(JobState) - TERMINAL,
         key="c",
     ),
-    _action(
-        "discard",
-        "Discard",
-        api.discard_many,
-        says="This cannot be undone. With attempts and payload they are removed for good.",
+    JobAction(
+        noun="job",
+        verb="prioritize",
+        label="Set priority",
+        of=" of",
+        says="Higher runs first. Each keeps its place by arrival among those of its new priority.",
+        perform=_prioritize,
+        panel="jobs",
+        form=PriorityForm,
+        doing="Changing…",
+        done="given another priority",
+        states=frozenset(WAITING),
+    ),
+    JobAction(
+        noun="job",
+        verb="move",
+        label="Move",
+        says="They end here as cancelled and go on in the other pool, each under a new id, with attempts counted anew. "
+        "A job that holds a unique key, or is a node of a workflow, stays.",
+        perform=_move,
+        panel="jobs",
+        form=MoveForm,
+        doing="Moving…",
+        done="moved",
+        states=frozenset(WAITING),
+    ),
+    JobAction(
+        noun="job",
+        verb="discard",
+        label="Discard",
+        says=f"With attempts and payload they are removed, {api.bulk.UNDO_SECONDS:.0f} seconds after you say so. Until "
+        "then it can be undone; after that they are gone for good.",
+        perform=_discard,
+        panel="jobs",
         doing="Discarding…",
         done="discarded",
         states=TERMINAL,
@@ -163,6 +233,12 @@ ACTIONS: tuple[JobAction, ...] = (
 
 
 BY_VERB = {action.verb: action for action in ACTIONS}
+
+
+def successor_of(job: Job | None) -> str:
+    """The id under which a job that was moved goes on; empty for any other."""
+    result = job.result if job is not None and job.state == JobState.CANCELLED else None
+    return str(result["moved_to"]) if isinstance(result, dict) and "moved_to" in result else ""
 
 
 def possible(job: Job, user: Any) -> tuple[JobAction, ...]:

@@ -16,6 +16,7 @@ from django.http import QueryDict
 from dashboard import reads
 from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told
 from dashboard.actions.jobs import BY_VERB
+from dashboard.actions.steering import offer_pools, pool_field, priority_field, with_target
 from dashboard.filters import Filters
 from dashboard.formats import count, moment, plural, read_moment
 from dashboard.links import bulk_url
@@ -57,7 +58,7 @@ class NumberForm(ActionForm):
 
 
 class MatchingForm(NumberForm):
-    field_order = ("typed", "rate", "trial", "reason")
+    field_order: tuple[str, ...] = ("typed", "rate", "trial", "reason")
     rate = forms.FloatField(
         label="At most so many a second",
         required=False,
@@ -74,6 +75,24 @@ class MatchingForm(NumberForm):
     )
 
 
+class MatchingPriorityForm(MatchingForm):
+    field_order = ("priority", "typed", "rate", "trial", "reason")
+    priority = priority_field()
+
+
+class MatchingMoveForm(MatchingForm):
+    field_order = ("to", "typed", "rate", "trial", "reason")
+    to = pool_field()
+
+    def prepare(self) -> None:
+        super().prepare()
+        offer_pools(self.fields["to"], without=self.given.get("pool", ""))
+
+
+FORMS: dict[BulkAction, type[MatchingForm]] = {"move": MatchingMoveForm, "prioritize": MatchingPriorityForm}
+"""Of verbs that ask for more than how fast."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class MatchingAction(Action):
     """One verb for all jobs that match. ``states``: where it makes sense."""
@@ -81,7 +100,7 @@ class MatchingAction(Action):
     states: frozenset[JobState]
 
     def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
-        return _pools(Filters.read(given))
+        return with_target(_pools(Filters.read(given)), given)
 
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         filters, selection = read(self, given, reads.overall().now)
@@ -137,8 +156,10 @@ def _perform(verb: BulkAction, order: Order) -> Told:
         rate=order.values["rate"],
         trial=order.values["trial"] or 0,
         id=order.given.get("key", "")[:40] or None,
+        pool=order.values.get("to"),
+        priority=order.values.get("priority"),
     )
-    return Told(f"{action.label} has been asked for.", goto=bulk_url(operation.id))
+    return Told(f"{BY_VERB[verb].label} has been asked for.", goto=bulk_url(operation.id))
 
 
 def _action(verb: BulkAction) -> MatchingAction:
@@ -146,12 +167,12 @@ def _action(verb: BulkAction) -> MatchingAction:
     return MatchingAction(
         noun="matching",
         verb=verb,
-        label=one.label,
+        label=f"{one.label}{one.of}",
         says=SAYS[verb],
         perform=functools.partial(_perform, verb),
         panel="jobs",
         permission=one.permission,
-        form=MatchingForm,
+        form=FORMS.get(verb, MatchingForm),
         final=one.final,
         states=frozenset(ALLOWED[verb]),
     )
@@ -164,6 +185,8 @@ SAYS: dict[BulkAction, str] = {
     "off. After that they are gone for good, with attempts and payload.",
     "cancel": "Those that wait end at once; those that run are asked to stop. They can be resubmitted.",
     "run-now": "They do not wait for their time any more.",
+    "move": BY_VERB["move"].says,
+    "prioritize": BY_VERB["prioritize"].says,
 }
 
 ACTIONS: tuple[MatchingAction, ...] = tuple(_action(verb) for verb in get_args(BulkAction))

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 
 from dashboard import reads
-from dashboard.actions.base import Action, ActionForm, Order, Told
+from dashboard.actions.base import Action, ActionForm, Order, Question, Told
 from dashboard.actions.pausing import SAYS, PauseForm, options
+from dashboard.deeds import EVERY_ONE
 from dashboard.formats import count, plural
+from dashboard.links import bulk_url
 from dashboard.overall import UNREACHABLE
+from dashboard.permissions import ADMINISTER
 from jobs import api
+from jobs.core.bulk import WAITING, BulkAction
+from jobs.core.states import JobState
 from jobs.exceptions import SchedulerError
 
 MOST_SLOTS = 1_000
@@ -119,6 +126,63 @@ class AutoscaleForm(ActionForm):
         return cleaned
 
 
+WHAT: dict[str, tuple[BulkAction, tuple[JobState, ...]]] = {
+    "waiting": ("cancel", WAITING),
+    "finished": ("discard", (JobState.SUCCEEDED, JobState.CANCELLED, JobState.SKIPPED)),
+    "dead": ("discard", (JobState.DEAD,)),
+}
+
+
+class PurgeForm(ActionForm):
+    """What goes, and the name of the pool, typed: a purge of the wrong one is a long night."""
+
+    field_order = ("what", "typed", "reason")
+    what = forms.ChoiceField(
+        label="What",
+        choices=(
+            ("waiting", "Waiting jobs: they end as cancelled, and can be resubmitted"),
+            ("finished", "Finished jobs (succeeded, cancelled, skipped): they are removed for good"),
+            ("dead", "Dead jobs: they are removed for good"),
+        ),
+    )
+    typed = forms.CharField(max_length=100, required=False)
+
+    def prepare(self) -> None:
+        name = self.ids[0] if self.ids else ""
+        self.fields["typed"].label = f"Type {name} to confirm"
+        pool = next((pool for pool in reads.overall().pools if pool["name"] == name), None)
+        if pool is not None:
+            waiting = pool["ready"] + pool["scheduled"] + pool["retry_wait"]
+            self.now = f"Now {count(waiting)} wait and {count(pool['dead'])} are dead."
+
+    def clean_typed(self) -> str:
+        if self.cleaned_data["typed"].strip() != (self.ids[0] if self.ids else ""):
+            raise forms.ValidationError("Nothing was done: type the name of the pool to confirm.")
+        return str(self.cleaned_data["typed"])
+
+
+def _purge(order: Order) -> Told:
+    action, states = WHAT[order.values["what"]]
+    operation = api.bulk.start(
+        action,
+        api.JobFilter(pool=order.id, states=states),
+        confirmed=EVERY_ONE,
+        id=order.given.get("key", "")[:40] or None,
+    )
+    return Told(f"Pool {order.id} is being purged of {order.values['what']} jobs.", goto=bulk_url(operation.id))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PurgeAction(Action):
+    def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
+        return Question(
+            f"Purge pool {ids[0] if ids else ''}?",
+            self.says,
+            ids,
+            hidden=(("key", given.get("key") or api.bulk.new_id()),),
+        )
+
+
 def _pause(order: Order) -> Told:
     api.pools.pause(order.id, **options(order.values))
     return Told(f"Pool {order.id} is paused.")
@@ -198,5 +262,17 @@ ACTIONS: tuple[Action, ...] = (
         perform=_autoscale,
         panel="pools",
         form=AutoscaleForm,
+    ),
+    PurgeAction(
+        noun="pool",
+        verb="purge",
+        label="Purge",
+        says="It happens in the background, to the jobs that are there when you say so; you see how far it is, and can "
+        f"stop it. What is removed for good goes only after {api.bulk.UNDO_SECONDS:.0f} seconds.",
+        perform=_purge,
+        panel="pools",
+        permission=ADMINISTER,
+        form=PurgeForm,
+        final=True,
     ),
 )

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
 from typing import Any
 
+from django import forms
 from django.db import DatabaseError
+from django.http import QueryDict
+from django.utils import timezone
 
 from dashboard import reads
-from dashboard.actions.base import Action, ActionForm, Order, Refused, Told
+from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told
+from dashboard.actions.matching import TYPED_ABOVE, number_of
+from dashboard.filters import moment_of
+from dashboard.formats import count, moment, plural
 from jobs import api
+
+BACKFILL_SECONDS = 8.0
+"""So long a page works on a backfill."""
 
 
 class ScheduleForm(ActionForm):
@@ -32,6 +45,61 @@ def _resume(order: Order) -> Told:
     return Told(f"{order.id} goes on.")
 
 
+class BackfillForm(ActionForm):
+    """First the range; once it is known how many firings lie in it, their number is agreed to."""
+
+    field_order = ("start", "end", "typed", "reason")
+    start = forms.CharField(
+        label="From", max_length=40, widget=forms.TextInput({"placeholder": "2d, 2026-01-31T09:00"})
+    )
+    end = forms.CharField(label="Until", max_length=40, required=False, widget=forms.TextInput({"placeholder": "now"}))
+    typed = forms.CharField(required=False, max_length=20, widget=forms.TextInput({"inputmode": "numeric"}))
+
+    def prepare(self) -> None:
+        self.number = number_of(self.given.get("number"))
+        if not self.given.get("number"):
+            del self.fields["typed"]
+            return
+        del self.fields["start"], self.fields["end"]
+        if self.number > TYPED_ABOVE:
+            self.fields["typed"].label = f"Type {self.number:,} to confirm"
+        else:
+            del self.fields["typed"]
+
+    def clean_typed(self) -> str:
+        if number_of(self.cleaned_data["typed"]) != self.number:
+            raise forms.ValidationError(f"Nothing was done: type {self.number} to confirm.")
+        return str(self.number)
+
+
+def _range(given: Mapping[str, Any]) -> tuple[datetime, datetime]:
+    """The moments that were written; a length of time reaches back from now. Refused."""
+    now = timezone.now()
+    start = moment_of(str(given.get("start", ""))[:40].strip(), now)
+    end = moment_of(str(given.get("end", ""))[:40].strip() or "0s", now)
+    if start is None or end is None:
+        raise Refused("Write a time such as 2026-01-31T09:00 or 2d for two days ago.")
+    return start, end
+
+
+def _backfill(order: Order) -> Told:
+    """Works while a person waits; what is left is asked for again, and nothing is made twice."""
+    start, end = _range(order.given)
+    counted = _with_database(api.schedules.backfill_count, order.id, start=start, end=end)
+    if number_of(order.given.get("number")) != counted:
+        raise Refused("The number of firings is another one by now. Count again.", status=409)
+    until = monotonic() + BACKFILL_SECONDS
+    made = there = total = 0
+    with closing(_with_database(api.schedules.backfill, order.id, start=start, end=end, by=order.by)) as steps:
+        for step in steps:
+            made, there, total = step.made, step.there, step.total
+            if monotonic() > until:
+                break
+    left = total - made - there
+    text = f"{order.id}: {plural(made, 'job')} made" + (f", {count(there)} were there already" if there else "")
+    return Told(f"{text}. {count(left)} are left: ask again for the same range." if left else f"{text}.", ok=not left)
+
+
 def _with_database(verb: Any, name: str, **options: Any) -> Any:
     try:
         return verb(name, **options)
@@ -45,6 +113,29 @@ def _with_database(verb: Any, name: str, **options: Any) -> Any:
 class ScheduleAction(Action):
     def pools_of(self, ids: tuple[str, ...]) -> frozenset[str]:
         return reads.pools_of_schedules(ids)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackfillAction(ScheduleAction):
+    def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
+        name = ids[0] if ids else ""
+        if not given.get("start"):
+            return Question(f"Backfill {name}", "First the range; then it is counted.", ids, chooses=True)
+        try:
+            start, end = _range(given)
+        except Refused as wrong:
+            return Question(f"Backfill {name}", str(wrong), ids, chooses=True)
+        number = api.schedules.backfill_count(name, start, end)
+        return Question(
+            f"Backfill {name} with up to {plural(number, 'job')}?",
+            self.says,
+            ids,
+            number=number,
+            detail=f"From {moment(start)} until {moment(end)}, both included. A firing that has its job already gets "
+            "no second one.",
+            hidden=(("number", str(number)), ("start", start.isoformat()), ("end", end.isoformat())),
+            nothing_left="No firing lies in this range.",
+        )
 
 
 ACTIONS: tuple[Action, ...] = (
@@ -76,5 +167,15 @@ ACTIONS: tuple[Action, ...] = (
         perform=_resume,
         panel="schedules",
         key="p",
+    ),
+    BackfillAction(
+        noun="schedule",
+        verb="backfill",
+        label="Backfill",
+        says="The jobs of all firings in the range are made, oldest first, each with its time of firing. For a slow "
+        "backfill at a rate: manage.py schedules backfill --rate.",
+        perform=_backfill,
+        panel="schedules",
+        form=BackfillForm,
     ),
 )

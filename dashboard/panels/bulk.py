@@ -31,7 +31,14 @@ STATES = {
 
 WORDS = {"selecting": "counting", "waiting": "waits for you", "stopping": "stopping"}
 
-DONE = {"resubmit": "resubmitted", "discard": "discarded", "cancel": "cancelled", "run-now": "made ready"}
+DONE = {
+    "resubmit": "resubmitted",
+    "discard": "discarded",
+    "cancel": "cancelled",
+    "run-now": "made ready",
+    "move": "moved",
+    "prioritize": "given another priority",
+}
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,8 @@ class Line:
     @property
     def title(self) -> str:
         """``Resubmit 4,812 jobs``"""
-        verb = self.operation.request.action.replace("-", " ").capitalize()
+        action = self.operation.request.action
+        verb = "Set priority of" if action == "prioritize" else action.replace("-", " ").capitalize()
         many = "jobs" if self.operation.state == "selecting" else plural(self.operation.total, "job")
         return f"Undo: {verb.lower()} {many}" if self.operation.request.undoes else f"{verb} {many}"
 
@@ -61,6 +69,8 @@ class Line:
         """What they had to match, as words; states that go without saying are left out."""
         if self.operation.request.undoes:
             return "what the operation did that is undone"
+        if self.operation.request.chosen:
+            return "chosen one by one"
         return words_of(self.operation.request.filter, leave_out=ALLOWED[self.operation.request.action])
 
     @property

@@ -7,15 +7,18 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from dashboard import reads, stories
+from dashboard import reads, saved, stories, timeline
 from dashboard.actions.jobs import JobAction, bulk_actions, possible
 from dashboard.actions.matching import matching_actions
 from dashboard.filters import Filters
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.panels.bulk import under_way
+from dashboard.permissions import OPERATE, may
 from jobs.core.job import Job
 from jobs.core.states import JobState
+
+ID_MAX = 300
 
 SHOWN_MAX = 200
 """So many rows of an open page are brought up to date at once."""
@@ -38,6 +41,7 @@ class Jobs(Panel):
     group = "Operate"
     key = "j"
     on_phone = True
+    style = "dashboard/lists.css"
 
     def filters(self, request: HttpRequest) -> Filters:
         return Filters.read(request.GET)
@@ -58,7 +62,15 @@ class Jobs(Panel):
             "matching": None,
             "matching_actions": matching_actions(request.user, filters),
             "under_way": under_way(overall),
+            "views": saved.views(request, self.slug, filters),
+            "may_share": may(request.user, OPERATE),
+            **self._links(filters),
+            **_peeked(request, overall),
         }
+
+    def _links(self, filters: Filters) -> dict[str, Any]:
+        """What the links of rows to their own peek begin with."""
+        return {"peek_base": filters.at(filters.cursor) if filters.cursor else filters.query}
 
     def updates(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         """The rows an open page shows, as they are now, and how many newer ones there are.
@@ -76,6 +88,7 @@ class Jobs(Panel):
             newer = len([job for job in first if job.id not in found])
         return {
             "filters": filters,
+            **self._links(filters),
             "rows": [
                 replace(row, over=not selection.matches(row.job))
                 for row in rows(request, [found[id_] for id_ in ids if id_ in found], overall)
@@ -84,6 +97,26 @@ class Jobs(Panel):
             "newer": newer,
             "newer_is_page": newer >= filters.limit,
         }
+
+
+def peek(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
+    """A job in a few lines, below its row: what happened, where, and what may be done."""
+    finding, rest = stories.what_happened(job, overall)
+    frames = timeline.frames(str((job.error or {}).get("traceback") or ""))
+    return {
+        "peeked": job,
+        "peek_finding": finding,
+        "peek_rest": rest,
+        "peek_frame": next((part.text for part in reversed(frames) if part.own and part.number), ""),
+        "peek_actions": possible(job, request.user),
+    }
+
+
+def _peeked(request: HttpRequest, overall: Overall) -> dict[str, Any]:
+    """The job whose peek is open, for readers without script."""
+    id = request.GET.get("peek", "")[:ID_MAX]
+    [job] = reads.jobs_by_id([id]) if id else [None]
+    return peek(request, job, overall) if job is not None else {}
 
 
 def rows(request: HttpRequest, jobs: list[Job], overall: Overall) -> list[Row]:

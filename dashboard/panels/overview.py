@@ -44,7 +44,8 @@ class Overview(Panel):
             chart = trends.throughput(trends.Steps(reads.points("", over.minutes), over, overall.now))
             hosts = by_host(reads.workers())
         sampled = sum(group.count for group in groups)
-        urgent = needs.needs(overall, groups, sampled)
+        loud = reads.mutes().loud(groups) if groups else []
+        urgent = needs.needs(overall, loud, sampled)
         return {
             "headline": needs.headline(overall, urgent),
             "summary": questions.summary(overall),

@@ -10,19 +10,22 @@ from urllib.parse import urlencode
 
 import msgspec
 from django import template
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from django.middleware.csrf import get_token
 from django.template import Context
 from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard import formats, links, standing, stories, timeline
+from dashboard import formats, links, reads, standing, stories, timeline
 from dashboard.actions import BY_SLUG
 from dashboard.actions.base import Action
+from dashboard.overall import UNREACHABLE
 from dashboard.panels.base import Panel
 from dashboard.permissions import closed_pools, may, may_reach
+from jobs.api import ErrorGroup, Mute
 from jobs.core.job import Job, iso
+from jobs.core.job import moment as job_moment
 from jobs.core.schedule.strip import Strip
 from jobs.core.states import JobState
 
@@ -140,6 +143,17 @@ def act(context: Context, slug: str, id: str = "", words: str = "", *, loud: boo
         format_html(' data-press="{}"', action.key) if action.key else "",
         words or format_html('{}<span class="unseen"> {}</span>', action.label, id),
     )
+
+
+@register.simple_tag(takes_context=True)
+def act_all(context: Context, verb: str, words: str, **filters: str) -> SafeString:
+    """The same for all jobs that match: ``{% act_all "run-now" "Run delayed jobs now" pool=pool.name state="…" %}``."""
+    action, request = BY_SLUG[f"matching.{verb}"], context["request"]
+    given = QueryDict(mutable=True)
+    given.update({**filters, "next": context.get("here") or request.get_full_path()})
+    if not may(request.user, action.permission) or not may_reach(request.user, action.reach((), given)):
+        return SafeString("")
+    return format_html('<a class="button quiet" href="{}?{}">{}</a>', action.url, given.urlencode(), words)
 
 
 @register.simple_tag(takes_context=True)
@@ -310,6 +324,21 @@ def raw_json(value: Any) -> str:
     except (UnicodeEncodeError, msgspec.MsgspecError, RecursionError):
         return ""
     return text if len(text) <= 20_000 else ""
+
+
+@register.simple_tag
+def mute_of(group: ErrorGroup) -> Mute | None:
+    """What mutes a group of dead jobs now; None where it shouts."""
+    try:
+        return reads.mutes().of(group)
+    except UNREACHABLE:
+        return None
+
+
+@register.filter
+def from_ms(milliseconds: int) -> datetime:
+    """Server milliseconds as a moment."""
+    return job_moment(milliseconds)
 
 
 @register.simple_tag

@@ -6,18 +6,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jobs.api import audit, bulk, pools, scheduler, stats, topology, types, workers, workflows
-from jobs.api.bulk import (
-    BulkProgress,
-    acancel_matching,
-    acount_matching,
-    adiscard_matching,
-    aresubmit_matching,
-    cancel_matching,
-    count_matching,
-    discard_matching,
-    resubmit_matching,
-)
+from jobs.api import audit, bulk, matching, mutes, pools, scheduler, stats, topology, types, workers, workflows
+from jobs.api.bulk import amove, move
 from jobs.api.configuration import Setting, settings
 from jobs.api.dead_letters import ErrorGroup, aerror_groups, error_groups, newest_dead
 from jobs.api.following import follow
@@ -32,6 +22,7 @@ from jobs.api.jobs import (
     aget_job,
     aget_jobs,
     alist_jobs,
+    aprioritize,
     aresubmit,
     aresubmit_many,
     aretry,
@@ -45,6 +36,8 @@ from jobs.api.jobs import (
     get_job,
     get_jobs,
     list_jobs,
+    prioritize,
+    prioritize_many,
     resubmit,
     resubmit_many,
     retry,
@@ -52,6 +45,17 @@ from jobs.api.jobs import (
     wait,
 )
 from jobs.api.logs import ajob_logs, job_logs
+from jobs.api.matching import (
+    BulkProgress,
+    acancel_matching,
+    acount_matching,
+    adiscard_matching,
+    aresubmit_matching,
+    cancel_matching,
+    count_matching,
+    discard_matching,
+    resubmit_matching,
+)
 from jobs.api.producer import aenqueue, aenqueue_many, enqueue, enqueue_many
 from jobs.api.redaction import (
     areveal,
@@ -76,6 +80,8 @@ from jobs.engine import (
     BulkOperation,
     JobFilter,
     LogPage,
+    Mute,
+    MuteKind,
     Noted,
     Page,
     Partition,
@@ -127,6 +133,8 @@ __all__ = [
     "JobType",
     "Linear",
     "LogPage",
+    "Mute",
+    "MuteKind",
     "Noted",
     "Page",
     "Partition",
@@ -160,6 +168,8 @@ __all__ = [
     "aget_jobs",
     "ajob_logs",
     "alist_jobs",
+    "amove",
+    "aprioritize",
     "aresubmit",
     "aresubmit_many",
     "aresubmit_matching",
@@ -190,8 +200,13 @@ __all__ = [
     "job_logs",
     "job_types",
     "list_jobs",
+    "matching",
+    "move",
+    "mutes",
     "newest_dead",
     "pools",
+    "prioritize",
+    "prioritize_many",
     "restored",
     "resubmit",
     "resubmit_many",

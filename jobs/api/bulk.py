@@ -1,42 +1,40 @@
-"""Deciding over all jobs that match a filter.
+"""Bulk operations: one thing done to all jobs that match a filter, or that were named.
 
 ``start`` writes an operation down that worker hosts carry out, whatever becomes of whoever asked for it; it can be
-watched, cancelled, undone, and asked what became of each job. The ``…_matching`` functions do the work themselves, in
-batches, while somebody waits for the progress.
+watched, cancelled, undone, and asked what became of each job. What does the work itself, while somebody waits for the
+progress, is in ``jobs.api.matching``.
 """
 
 from __future__ import annotations
 
 import re
-import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import Any
 
 import msgspec
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
-from jobs.api.jobs import cancel_each, discard_each, list_jobs, resubmit_each
+from jobs.api.jobs import NAMED, get_job, get_jobs
+from jobs.api.matching import narrowed_by, only_in, refuse_rate
+from jobs.core import options
 from jobs.core.bulk import ALLOWED, LIVE, USUAL, BulkAction
-from jobs.core.job import moment
-from jobs.core.states import TERMINAL, JobState
-from jobs.core.wording import shown
+from jobs.core.job import Job, moment
+from jobs.core.wording import did_you_mean, shown
 from jobs.engine import BulkOperation, BulkRequest, JobFilter, get_engine, new_token
-from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable, WrongState
-
-BATCH = 100
-FAILURES_KEPT = 1_000
-
-RESUBMITTABLE = ALLOWED["resubmit"]
+from jobs.exceptions import OptionInvalid, OutcomeUnknown, StoreUnavailable, WrongState
+from jobs.services.bulk import PART as CHOSEN_PART
+from jobs.services.bulk import BulkWorker
 
 DONE: dict[BulkAction, str] = {
     "resubmit": "resubmitted",
     "discard": "discarded",
     "cancel": "cancelled",
     "run-now": "run now",
+    "move": "moved",
+    "prioritize": "given another priority",
 }
 
 UNDO = "-undo"
@@ -47,33 +45,8 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,60}")
 UNDO_SECONDS = 30.0
 """A discard of many begins after as long: until then nothing is gone, and it can be called off."""
 
-
-class BulkProgress(msgspec.Struct, kw_only=True):
-    """How far it is. ``total`` was counted at the start, ``done`` were changed, ``failed_count`` were not.
-
-    ``failed`` says why by job id, for the first 1,000 of them.
-    """
-
-    total: int
-    done: int = 0
-    failed_count: int = 0
-    failed: dict[str, SchedulerError] = {}
-
-
-def count_matching(filter: JobFilter) -> int:
-    """How many jobs match now.
-
-    Cheap for states and pool alone, and for ended ones also up to a moment; any other condition looks at each job.
-    """
-    if filter == JobFilter(states=filter.states, pool=filter.pool):
-        pools = [pool for pool in get_engine().pools.all() if filter.pool in (None, pool.name)]
-        return sum(pool.count(state.value) for pool in pools for state in filter.states or tuple(JobState))
-    if _is_cheap(filter):
-        return get_engine().jobs.count_ended(filter.states, pool=filter.pool, until=filter.until)
-    return sum(len(ids) for ids in _matching(filter))
-
-
-# --- carried out by worker hosts --------------------------------------------------------------------------------------
+MOVE_SECONDS = 10.0
+"""So long a move of one job waits for the host that has taken it over."""
 
 
 def start(
@@ -85,26 +58,95 @@ def start(
     trial: int = 0,
     id: str | None = None,
     begins_in: float | None = None,
+    pool: str | None = None,
+    priority: int | None = None,
 ) -> BulkOperation:
     """Has hosts do this to all jobs that match now (or matched at ``filter.until``), and answers the operation.
 
     It first writes down which they are. It acts by itself if these are at most ``confirmed``; else it waits for
     ``confirm``. ``trial``: after so many it waits again. ``id``: asking twice with the same one starts one operation.
-    ``begins_in``: seconds during which it can be called off; 30 for a discard. Raises OptionInvalid for states in which
-    this cannot be done, and for an id that is none; WrongState for one of another operation; BulkFull.
+    ``begins_in``: seconds during which it can be called off; 30 for a discard. ``pool``: where to move them;
+    ``priority``: which they get. Raises OptionInvalid for states in which this cannot be done, for a pool that there is
+    not, and for an id that is none; WrongState for one of another operation; BulkFull.
     """
-    filter = _frozen(action, filter)
-    if id is not None:
-        _refuse_id(id)
-    if rate is not None:
-        _refuse_rate(rate)
-    by = audit.actor()
-    request = BulkRequest(
-        action=action, filter=filter, by=by.who, source=by.source, reason=by.reason, rate=rate, trial=max(0, trial)
-    )
-    if begins_in is None:
-        begins_in = UNDO_SECONDS if action == "discard" else 0.0
+    request = _request(action, filter, rate=rate, trial=max(0, trial), pool=pool, priority=priority)
     return _open(request, id, confirmed, begins_in)
+
+
+def start_on(
+    action: BulkAction,
+    ids: Sequence[str],
+    *,
+    id: str | None = None,
+    begins_in: float | None = None,
+    pool: str | None = None,
+    priority: int | None = None,
+) -> BulkOperation:
+    """The same with jobs that were named one by one: it acts by itself."""
+    chosen = list(dict.fromkeys(ids))
+    pools = {job.pool for job in get_jobs(chosen) if job is not None}
+    filter = JobFilter(states=ALLOWED[action], pool=pools.pop() if len(pools) == 1 else None)
+    request = _request(action, filter, chosen=len(chosen), pool=pool, priority=priority)
+    parts = [chosen[at : at + CHOSEN_PART] for at in range(0, len(chosen), CHOSEN_PART)]
+    return _open(request, id, len(chosen), begins_in, parts)
+
+
+def move(id: str, pool: str) -> Job:
+    """Moves a waiting job to another pool, and answers the job that goes on there: under an id of its own, with
+    attempts counted anew and ``moved_from`` in its ``meta``. The one that it was ends as ``cancelled``; its result
+    names its successor.
+
+    JobNotFound; WrongState for one that does not wait, is a node of a workflow, or holds a unique key; OptionInvalid
+    for a pool that there is not. OutcomeUnknown where a host that took it over has not finished: look at the job.
+    """
+    get_job(id)
+    operation = start_on("move", [id], pool=pool)
+    until = time.monotonic() + MOVE_SECONDS
+    while not (operation := carry_out(operation.id)).is_over:
+        if time.monotonic() > until:
+            raise OutcomeUnknown(f"Job {id} is still being moved.", fix=f"See bulk operation {operation.id}.")
+        time.sleep(0.02)
+    for why in refusals(operation.id, 1).values():
+        raise WrongState(why, state=None)
+    return get_job(str(get_job(id).result["moved_to"]))
+
+
+def _request(
+    action: BulkAction,
+    filter: JobFilter,
+    *,
+    pool: str | None,
+    priority: int | None,
+    rate: float | None = None,
+    **facts: Any,
+) -> BulkRequest:
+    if rate is not None:
+        refuse_rate(rate)
+    if (action == "move") != (pool is not None) or (action == "prioritize") != (priority is not None):
+        raise OptionInvalid("A move needs a pool, and nothing else does; so it is with a priority.")
+    topology = get_engine().topology
+    if pool is not None and not topology.has(options.check_pool("pool", pool)):
+        raise OptionInvalid(f"pool: there is no pool {shown(pool)}", fix=did_you_mean(pool, topology.pools()))
+    by = audit.actor()
+    return BulkRequest(
+        action=action,
+        filter=_frozen(action, filter),
+        by=by.who,
+        source=by.source,
+        reason=by.reason,
+        rate=rate,
+        pool=pool or "",
+        priority=0 if priority is None else options.check_priority("priority", priority),
+        **facts,
+    )
+
+
+def carry_out(id: str) -> BulkOperation:
+    """Does what is left of an operation here, beside whoever else does, as far as it may go on now. BulkNotFound."""
+    worker = BulkWorker(get_engine())
+    while worker.step(id) == 0:
+        pass
+    return get(id)
 
 
 def new_id() -> str:
@@ -136,11 +178,24 @@ def undo(id: str) -> BulkOperation:
     return _open(request, f"{id}{UNDO}", undone.total, 0.0)
 
 
-def _open(request: BulkRequest, id: str | None, confirmed: int, begins_in: float) -> BulkOperation:
+def _open(
+    request: BulkRequest,
+    id: str | None,
+    confirmed: int,
+    begins_in: float | None,
+    parts: Sequence[Sequence[str]] = (),
+) -> BulkOperation:
+    if id is not None and not request.undoes:
+        _refuse_id(id)
+    if begins_in is None:
+        begins_in = UNDO_SECONDS if request.action == "discard" else 0.0
     engine, id = get_engine(), id or new_id()
-    if engine.bulk.open(id, request, confirmed=confirmed, begins_ms=int(begins_in * 1000)):
-        facts = {"rate": request.rate, "undoes": request.undoes, "filter": _shown(request.filter)}
-        after = {"confirmed": confirmed} | {name: value for name, value in facts.items() if value}
+    if engine.bulk.open(id, request, confirmed=confirmed, begins_ms=int(begins_in * 1000), parts=parts):
+        facts: dict[str, Any] = {"rate": request.rate, "undoes": request.undoes, "pool": request.pool}
+        if request.action == "prioritize":
+            facts["priority"] = request.priority
+        facts |= {"jobs": parts[0][:NAMED]} if parts else {"filter": narrowed_by(request.filter)}
+        after = {"confirmed": confirmed} | {name: value for name, value in facts.items() if value not in ("", None)}
         audit.record(f"job.{request.action}", f"bulk operation {id}", after=after)
         _tell_hosts()
     found = engine.bulk.get(id)
@@ -208,175 +263,10 @@ def _tell_hosts() -> None:
 def _frozen(action: BulkAction, filter: JobFilter) -> JobFilter:
     """With the states that are meant, in the order in which they are walked, as of a moment."""
     states = filter.states or USUAL[action]
-    _only(states, ALLOWED[action], DONE[action])
+    only_in(states, ALLOWED[action], DONE[action])
     ordered = tuple(state for state in ALLOWED[action] if state in states)
     until = filter.until or moment(get_engine().jobs.server_now_ms())
     return msgspec.structs.replace(filter, states=ordered, until=until)
 
 
-# --- done here, while somebody watches --------------------------------------------------------------------------------
-
-
-def resubmit_matching(
-    filter: JobFilter, payload: Mapping[str, Any] | None = None, rate: float | None = None
-) -> Iterator[BulkProgress]:
-    """Resubmits the dead (or, if the filter says so, cancelled) jobs that match; yields after each batch.
-
-    Jobs that arrive after the start are left alone, and so is one that dies again. ``payload`` replaces that of each;
-    ``rate``: at most so many a second. Stops where the iteration stops. Raises OptionInvalid for a filter with other
-    states; what goes wrong with single jobs is in the progress.
-    """
-    states = filter.states or (JobState.DEAD,)
-    _only(states, RESUBMITTABLE, "resubmitted")
-    return _apply("job.resubmit", lambda ids: resubmit_each(ids, payload), _in_states(filter, states), rate)
-
-
-def discard_matching(filter: JobFilter, rate: float | None = None) -> Iterator[BulkProgress]:
-    """Removes for good the jobs that match: dead ones, unless the filter names states. As ``resubmit_matching``."""
-    states = filter.states or (JobState.DEAD,)
-    _only(states, tuple(TERMINAL), "discarded")
-    return _apply("job.discard", discard_each, _in_states(filter, states), rate)
-
-
-def cancel_matching(filter: JobFilter, rate: float | None = None) -> Iterator[BulkProgress]:
-    """Cancels the live jobs that match: waiting ones end at once, running ones are asked to stop.
-
-    As ``resubmit_matching``; jobs that were created after the start are left alone.
-    """
-    states = filter.states or LIVE
-    _only(states, LIVE, "cancelled")
-    # From where jobs come to where they go: one that moves on while we walk is met there.
-    states = tuple(state for state in LIVE if state in states)
-    until = filter.until or moment(get_engine().jobs.server_now_ms())
-    return _apply("job.cancel", cancel_each, _in_states(msgspec.structs.replace(filter, until=until), states), rate)
-
-
-def _is_cheap(filter: JobFilter) -> bool:
-    """Whether no job need be looked at to count them: counters, or the ends of lines of ended jobs, are enough."""
-    bare = JobFilter(states=filter.states, pool=filter.pool)
-    if filter == bare:
-        return True
-    all_ended = bool(filter.states) and TERMINAL.issuperset(filter.states)
-    return all_ended and filter == msgspec.structs.replace(bare, until=filter.until)
-
-
-def count_within(filter: JobFilter, seconds: float) -> tuple[int, bool]:
-    """As ``count_matching``, for at most so long: how many were found, and whether these are all."""
-    if _is_cheap(filter):
-        return count_matching(filter), True
-    until, found = time.monotonic() + seconds, 0
-    for ids in _matching(filter):
-        found += len(ids)
-        if time.monotonic() > until:
-            return found, False
-    return found, True
-
-
-acount_matching = twin(count_matching)
-
-
-async def acancel_matching(filter: JobFilter, rate: float | None = None) -> AsyncIterator[BulkProgress]:
-    """The async twin of ``cancel_matching``."""
-    async for progress in _stepwise(cancel_matching(filter, rate)):
-        yield progress
-
-
-async def aresubmit_matching(
-    filter: JobFilter, payload: Mapping[str, Any] | None = None, rate: float | None = None
-) -> AsyncIterator[BulkProgress]:
-    """The async twin of ``resubmit_matching``."""
-    async for progress in _stepwise(resubmit_matching(filter, payload, rate)):
-        yield progress
-
-
-async def adiscard_matching(filter: JobFilter, rate: float | None = None) -> AsyncIterator[BulkProgress]:
-    """The async twin of ``discard_matching``."""
-    async for progress in _stepwise(discard_matching(filter, rate)):
-        yield progress
-
-
-def _only(states: Sequence[JobState], allowed: Sequence[JobState], what: str) -> None:
-    wrong = [state.value for state in states if state not in allowed]
-    if wrong:
-        words = ", ".join(sorted(state.value for state in allowed))
-        raise OptionInvalid(f"Jobs that are {', '.join(wrong)} cannot be {what}", fix=f"Choose among: {words}.")
-
-
-def _in_states(filter: JobFilter, states: Sequence[JobState]) -> JobFilter:
-    return msgspec.structs.replace(filter, states=tuple(states))
-
-
-Act = Callable[[Sequence[str]], Mapping[str, SchedulerError | None]]
-
-
-def _apply(action: str, act: Act, filter: JobFilter, rate: float | None) -> Iterator[BulkProgress]:
-    if rate is not None:
-        _refuse_rate(rate)
-    return _recorded(action, act, filter, rate)
-
-
-def _refuse_rate(rate: float) -> None:
-    if not 0 < rate < float("inf"):
-        raise OptionInvalid(f"rate: {shown(rate)} is not a number of jobs per second", fix="Write for example rate=10.")
-
-
-def _recorded(action: str, act: Act, filter: JobFilter, rate: float | None) -> Iterator[BulkProgress]:
-    """One entry in the audit log for all that was done, also where the walk was cut short."""
-    progress = BulkProgress(total=count_matching(filter))
-    try:
-        yield from _batches(progress, act, filter, rate)
-    finally:
-        if progress.done:
-            after = {"done": progress.done, "failed": progress.failed_count, "filter": _shown(filter)}
-            audit.record(action, f"{progress.done:,} jobs", after=after)
-
-
-def _shown(filter: JobFilter) -> dict[str, Any]:
-    """What narrows the selection."""
-    fields = ((name, getattr(filter, name)) for name in JobFilter.__struct_fields__)
-    return {name: value for name, value in fields if value}
-
-
-def _batches(progress: BulkProgress, act: Act, filter: JobFilter, rate: float | None) -> Iterator[BulkProgress]:
-    size = BATCH if rate is None else max(1, min(BATCH, int(rate)))
-    started, sleeper = time.monotonic(), threading.Event()
-    walks = (_matching(_in_states(filter, [state])) for state in filter.states)
-    for page in chain.from_iterable(walks):
-        for start in range(0, len(page), size):
-            for id, problem in act(page[start : start + size]).items():
-                if problem is None:
-                    progress.done += 1
-                    continue
-                progress.failed_count += 1
-                if len(progress.failed) < FAILURES_KEPT:
-                    progress.failed[id] = problem
-            yield progress
-            if rate is not None:
-                handled = progress.done + progress.failed_count
-                sleeper.wait(max(0.0, started + handled / rate - time.monotonic()))
-
-
-def _matching(filter: JobFilter) -> Iterator[list[str]]:
-    """Ids of the matching jobs, page by page.
-
-    Ended jobs are listed newest first, and the cursor says where the last page ended. So what ends after the start, a
-    resubmitted job that died again among it, stands before the cursor and is not met.
-    """
-    cursor: str | None = None
-    while True:
-        page = list_jobs(filter, cursor=cursor, limit=1000)
-        if page.items:
-            yield [job.id for job in page.items]
-        if page.next_cursor is None:
-            return
-        cursor = page.next_cursor
-
-
-async def _stepwise(steps: Iterator[BulkProgress]) -> AsyncIterator[BulkProgress]:
-    advance = twin(_next)
-    while (progress := await advance(steps)) is not None:
-        yield progress
-
-
-def _next(steps: Iterator[BulkProgress]) -> BulkProgress | None:
-    return next(steps, None)
+amove = twin(move, uses_database=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
+from jobs.core import options
 from jobs.core.duration import seconds
 from jobs.core.job import Job
 from jobs.core.payload import encode_any
@@ -92,6 +93,26 @@ def run_now(id: str) -> Job:
     return job
 
 
+def prioritize(id: str, priority: int) -> Job:
+    """Gives a waiting job another priority; it keeps its place by arrival. JobNotFound, WrongState, OptionInvalid."""
+    before = get_job(id)
+    problem = prioritize_each([id], priority)[id]
+    if problem is not None:
+        raise problem
+    audit.record("job.prioritize", id, before={"priority": before.priority}, after={"priority": priority})
+    return get_job(id)
+
+
+def prioritize_many(ids: Iterable[str], priority: int) -> dict[str, SchedulerError | None]:
+    """Gives each the priority; answers what went wrong by id, None where nothing did. One entry in the audit log."""
+    return recorded("job.prioritize", ids, lambda ids: prioritize_each(ids, priority), priority=priority)
+
+
+def prioritize_each(ids: Iterable[str], priority: int) -> dict[str, SchedulerError | None]:
+    """The same without an entry, for those who make one for the whole."""
+    return get_engine().jobs.prioritize_many(ids, options.check_priority("priority", priority))
+
+
 def resubmit(id: str, payload: Mapping[str, Any] | None = None) -> Job:
     """Makes a ``dead`` or ``cancelled`` job live again: attempts reset, history kept, with a new payload if given.
 
@@ -101,8 +122,8 @@ def resubmit(id: str, payload: Mapping[str, Any] | None = None) -> Job:
     before = None if payload is None else get_job(id)
     job = _resubmit(id, payload)
     _tell_run(job)
-    was = {} if before is None else {"payload": visible.value(before.type, before.payload)}
-    changed = {} if payload is None else {"payload": visible.value(job.type, job.payload)}
+    was = {} if before is None else {"payload": visible.job(before).payload}
+    changed = {} if payload is None else {"payload": visible.job(job).payload}
     audit.record("job.resubmit", id, before=was or None, after=_state(job) | changed)
     return job
 
@@ -140,13 +161,16 @@ def discard_each(ids: Iterable[str]) -> dict[str, SchedulerError | None]:
 
 
 def recorded(
-    action: str, ids: Iterable[str], act: Callable[[Iterable[str]], dict[str, SchedulerError | None]]
+    action: str,
+    ids: Iterable[str],
+    act: Callable[[Iterable[str]], dict[str, SchedulerError | None]],
+    **facts: Any,
 ) -> dict[str, SchedulerError | None]:
-    """Acts on the jobs and writes one entry about those with whom it went well."""
+    """Acts on the jobs and writes one entry about those with whom it went well; ``facts``: what else it says."""
     outcomes = act(ids)
     if done := [id for id, problem in outcomes.items() if problem is None]:
         target = done[0] if len(done) == 1 else f"{len(done):,} jobs"
-        audit.record(action, target, after={"done": len(done), "jobs": done[:NAMED]})
+        audit.record(action, target, after={"done": len(done), "jobs": done[:NAMED], **facts})
     return outcomes
 
 
@@ -240,6 +264,7 @@ aget_job = twin(get_job)
 aexplain = twin(explain)
 aget_jobs = twin(get_jobs)
 alist_jobs = twin(list_jobs)
+aprioritize = twin(prioritize, uses_database=True)
 acancel = twin(cancel, uses_database=True)
 acancel_many = twin(cancel_many, uses_database=True)
 aretry = twin(retry, uses_database=True)

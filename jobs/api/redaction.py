@@ -41,7 +41,7 @@ def shown(job: Job) -> Job:
 
 def shown_payload(job: Job) -> Any:
     """The payload as people may see it."""
-    return shown_value(job.type, job.payload)
+    return shown(job).payload
 
 
 def shown_value(type: str, value: Any) -> Any:

@@ -6,16 +6,21 @@ from typing import Literal
 
 from jobs.core.states import TERMINAL, JobState
 
-BulkAction = Literal["resubmit", "discard", "cancel", "run-now"]
+BulkAction = Literal["resubmit", "discard", "cancel", "run-now", "move", "prioritize"]
 
 LIVE = (JobState.BLOCKED, JobState.SCHEDULED, JobState.RETRY_WAIT, JobState.READY, JobState.LEASED)
 """From where jobs come to where they go: one that moves on while the list is walked is met there."""
+
+WAITING = (JobState.SCHEDULED, JobState.RETRY_WAIT, JobState.READY)
+"""Jobs that wait for nothing but a time or a worker, in the same order."""
 
 ALLOWED: dict[BulkAction, tuple[JobState, ...]] = {
     "resubmit": (JobState.DEAD, JobState.CANCELLED),
     "discard": tuple(state for state in JobState if state in TERMINAL),
     "cancel": LIVE,
     "run-now": (JobState.SCHEDULED, JobState.RETRY_WAIT),
+    "move": WAITING,
+    "prioritize": WAITING,
 }
 """In which states an action makes sense."""
 
@@ -24,5 +29,7 @@ USUAL: dict[BulkAction, tuple[JobState, ...]] = {
     "discard": (JobState.DEAD,),
     "cancel": LIVE,
     "run-now": (JobState.SCHEDULED, JobState.RETRY_WAIT),
+    "move": WAITING,
+    "prioritize": WAITING,
 }
 """Which are meant where a filter names none."""

@@ -59,6 +59,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     fire_time_ms: int | None = None
     workflow_run: str | None = None
     node: str | None = None
+    redact: tuple[str, ...] = ()  # arguments that people are not shown, also where nobody knows the type
 
 
 class EnqueueRequest(msgspec.Struct):
@@ -163,6 +164,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     concurrency_key: str | None = None
     rate_key: str | None = None
     throttled: bool = False  # ready, but a limit of its type holds it back
+    redact: tuple[str, ...] = ()  # arguments that its type hid when it was enqueued
 
     @property
     def is_terminal(self) -> bool:
@@ -172,6 +174,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     def is_running(self) -> bool:
         """Leased and started: what people call running."""
         return self.state == JobState.LEASED and self.started_at is not None
+
+    @property
+    def since(self) -> datetime:
+        """Since when it is in its present state; of a job that waits for a time or a parent, since when it exists."""
+        at = {JobState.READY: self.ready_at, JobState.LEASED: self.leased_at}.get(self.state, self.finished_at)
+        return at or self.created_at
 
     def silence(self, now: datetime) -> timedelta | None:
         """How long the running attempt has told no progress, once that is long enough to call it stalled; else None.
@@ -194,7 +202,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 JSON_FIELDS = tuple(
-    name for name in Job.__struct_fields__ if name not in {"max_crashes", "concurrency_key", "rate_key", "throttled"}
+    name
+    for name in Job.__struct_fields__
+    if name not in {"max_crashes", "concurrency_key", "rate_key", "throttled", "redact"}
 )
 
 

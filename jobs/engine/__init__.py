@@ -27,6 +27,8 @@ from jobs.engine.leases import Completion, Failure, LeaseReply, Leases, PromoteR
 from jobs.engine.limits import Hold, Holds, Leave, LimitRecords, Limits, LimitUpkeep, limits_of
 from jobs.engine.listing import JobFilter, Page
 from jobs.engine.logs import LogPage, Logs, NewLines
+from jobs.engine.moving import MOVED_FROM, Moving
+from jobs.engine.mutes import Mute, MuteKind, Mutes
 from jobs.engine.news import News
 from jobs.engine.outbox import Outbox
 from jobs.engine.partitions import Partition, Partitions
@@ -49,6 +51,7 @@ from jobs.store.topology import Topology
 __all__ = [
     "BATCH",
     "EVERYTHING",
+    "MOVED_FROM",
     "Autoscale",
     "BulkNotFound",
     "BulkOperation",
@@ -63,6 +66,8 @@ __all__ = [
     "LeaseReply",
     "Leave",
     "LogPage",
+    "Mute",
+    "MuteKind",
     "NewLines",
     "News",
     "Noted",
@@ -103,6 +108,7 @@ class Engine:
         self.pending = Pending(store)
         self.visible = Visible(settings)
         self.jobs = Jobs(store, settings, clock, self.topology, self.news, self.pending, self.visible)
+        self.moving = Moving(store, clock, self.topology, self.jobs)
         self.leases = Leases(store, settings, clock)
         limits = LimitRecords(store, clock)
         self.limits = Limits(limits, self.topology)
@@ -111,6 +117,7 @@ class Engine:
         self.caps = Caps(store, self.topology)
         self.logs = Logs(store, settings)
         self.bulk = Bulk(store, clock)
+        self.mutes = Mutes(store, clock)
         self.deaths = DeathNotices(store, clock)
         self.duties = Duties(store, clock)
         self.pauses = Pauses(store, clock, self.topology, self.leases)

@@ -51,7 +51,8 @@ class BulkRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     ``filter`` names its states and the moment (``until``) that freezes it. ``rate``: at most so many jobs a second.
     ``trial``: so many first, then it waits for a word to go on. ``undoes``: an operation whose jobs are taken back as
-    far as they have not started.
+    far as they have not started. ``chosen``: so many jobs were named one by one. ``pool`` and ``priority``: what they
+    get, where they are moved or prioritized.
     """
 
     action: BulkAction
@@ -62,6 +63,9 @@ class BulkRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     rate: float | None = None
     trial: int = 0
     undoes: str = ""
+    chosen: int = 0
+    pool: str = ""
+    priority: int = 0
 
 
 class BulkOperation(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,10 +121,22 @@ class Bulk:
 
     # --- what people say --------------------------------------------------------------------------------------------
 
-    def open(self, id: str, request: BulkRequest, *, confirmed: int, begins_ms: int = 0) -> bool:
-        """Writes the operation down; False where this id has been opened before. BulkFull."""
+    def open(
+        self,
+        id: str,
+        request: BulkRequest,
+        *,
+        confirmed: int,
+        begins_ms: int = 0,
+        parts: Sequence[Sequence[str]] = (),
+    ) -> bool:
+        """Writes the operation down; False where this id has been opened before. ``parts``: the ids of its jobs, where
+        they were named one by one; else they are looked for. BulkFull.
+        """
         answer = self._run(
             "bulk_open",
+            _packed(parts),
+            found=sum(map(len, parts)),
             id=id,
             request=msgspec.json.encode(request),
             confirmed=confirmed,
@@ -172,10 +188,9 @@ class Bulk:
 
     def select(self, part: Part, parts: Sequence[Sequence[str]], *, cursor: str, looked: int) -> None:
         """Adds what a stretch of the list held. LeaseLost."""
-        packed = [msgspec.msgpack.encode(list(ids)) for ids in parts]
         found = sum(len(ids) for ids in parts)
         facts = {"id": part.operation.id, "token": part.token, "cursor": cursor, "looked": looked, "found": found}
-        self._run("bulk_select", packed, **facts)
+        self._run("bulk_select", _packed(parts), **facts)
 
     def settle(self, part: Part, *, done: int, refused: Mapping[str, str], unsure: int, pause_ms: int) -> None:
         """Writes down what became of a part, ``refused`` by id with the reason. LeaseLost."""
@@ -243,6 +258,10 @@ class Bulk:
     def _run(self, name: str, items: Sequence[Any] = (), **arguments: Any) -> Any:
         now = self._clock.now_ms()
         return self._store.run(name, self._keys, items, given_now="" if now is None else now, **arguments)
+
+
+def _packed(parts: Sequence[Sequence[str]]) -> list[bytes]:
+    return [msgspec.msgpack.encode(list(ids)) for ids in parts]
 
 
 def _of_hash(client: Any, key: str, fields: Sequence[int]) -> Any:

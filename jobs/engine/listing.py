@@ -51,7 +51,9 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     ``search``: text in id, type, tag, meta value or error. ``since``: created at or after. ``until``: in its present
     state at or before this moment (for ended jobs: their end; for others: their creation), which freezes a selection.
-    ``fingerprint``: of the error that the job ended with, as groups of dead jobs carry it.
+    ``before``: in its present state since this moment or longer. ``worker``: text in the name of the worker that has or
+    had it. ``attempts``: started at least so often. ``fingerprint``: of the error that the job ended with, as groups of
+    dead jobs carry it.
     """
 
     states: tuple[JobState, ...] = ()
@@ -62,6 +64,9 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime | None = None
     until: datetime | None = None
     fingerprint: str | None = None
+    before: datetime | None = None
+    worker: str | None = None
+    attempts: int | None = None
 
     def matches(self, job: Job) -> bool:
         return (
@@ -70,6 +75,9 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
             and (self.tag is None or self.tag in job.tags)
             and (self.since is None or job.created_at >= self.since)
             and (self.until is None or (job.finished_at or job.created_at) <= self.until)
+            and (self.before is None or job.since <= self.before)
+            and (self.worker is None or self.worker in (job.worker or ""))
+            and (self.attempts is None or job.attempt >= self.attempts)
             and (self.search is None or self._is_found_in(job))
             and (self.fingerprint is None or fingerprint_of(job.error) == self.fingerprint)
         )
@@ -109,8 +117,8 @@ def list_jobs(
 ) -> Page:
     """One page. OptionInvalid for a cursor that did not come from here.
 
-    ``visible``: a job as people may see it. A search finds nothing beyond that, or it would tell secrets letter by
-    letter.
+    ``visible``: a job as people may see it. Searches and tags find nothing beyond that, or they would tell secrets
+    letter by letter, and confirm them to who guesses.
     """
     limit = max(1, min(limit, MAX_PAGE))
     after = _decode_cursor(cursor) if cursor else None
@@ -133,7 +141,9 @@ def list_jobs(
 
 
 def _matches(wanted: JobFilter, job: Job, visible: Callable[[Job], Job]) -> bool:
-    return wanted.matches(job) and (wanted.search is None or wanted.matches(visible(job)))
+    if not wanted.matches(job):
+        return False
+    return (wanted.search is None and wanted.tag is None) or wanted.matches(visible(job))
 
 
 Member = tuple[str, str, Route]

@@ -15,14 +15,16 @@ from jobs.registry import registry
 
 
 class Visible:
-    """Masks by the setting REDACT_KEYS and by ``redact=`` of the types that this process has registered."""
+    """Masks by the setting REDACT_KEYS and by ``redact=`` of types: as this process has registered them, and as each
+    job has carried it with it since its enqueue.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._redaction = Redaction(settings.redact_keys)
 
     def job(self, job: Job) -> Job:
         """The job without its secrets: in payload, result, errors, meta, tags, progress and keys."""
-        names = hidden_by(job.type)
+        names = hidden_in(job)
         secrets = self._redaction.secrets(job.payload, names)
         shown: dict[str, Any] = {
             "payload": self._redaction.value(job.payload, names),
@@ -40,7 +42,7 @@ class Visible:
 
     def lines(self, job: Job, lines: Iterable[LogLine]) -> list[LogLine]:
         """What the job has logged, without what its payload hides. ``job``: as it was read."""
-        names = hidden_by(job.type)
+        names = hidden_in(job)
         secrets = self._redaction.secrets(job.payload, names)
         return [
             msgspec.structs.replace(
@@ -55,7 +57,7 @@ class Visible:
         """What is kept of an error beside its job, such as by the node of a run. None: the job is kept no more, and
         what its payload hid is not known; ``key=value`` is hidden all the same.
         """
-        secrets = [] if job is None else self._redaction.secrets(job.payload, hidden_by(job.type))
+        secrets = [] if job is None else self._redaction.secrets(job.payload, hidden_in(job))
         return self._in_texts(error, secrets)
 
     def value(self, type: str, value: Any) -> Any:
@@ -87,3 +89,8 @@ class Visible:
 def hidden_by(type: str) -> frozenset[str]:
     """The arguments that the type redacts; none where this process has not registered it."""
     return frozenset(registry.get(type).redact) if type in registry else frozenset()
+
+
+def hidden_in(job: Job) -> frozenset[str]:
+    """The arguments of this job that are hidden, also in a process that does not know its type."""
+    return hidden_by(job.type).union(job.redact)

@@ -13,6 +13,8 @@ local request = ARGV[3] -- JSON: action, filter and the rest that never changes
 local confirmed = tonumber(ARGV[4]) -- so many jobs were agreed to; -1 = none yet
 local begins = tonumber(ARGV[5]) -- ms after which it begins to act
 local keep = tonumber(ARGV[6]) -- so many operations are kept
+local found = tonumber(ARGV[7]) -- jobs in the parts
+local items = 8 -- ARGV[8..]: packed ids of each part; none = they are looked for first
 
 local now = server_now(clock, given_now)
 local facts = facts_of .. id
@@ -32,8 +34,15 @@ for _, opened in ipairs(old) do
   redis.call('UNLINK', facts_of .. opened, items_of .. opened, results_of .. opened)
   redis.call('ZREM', order, opened)
 end
-redis.call('HSET', facts, 'request', request, 'state', 'selecting', 'confirmed', confirmed, 'opened_at', now)
-redis.call('HSET', facts, 'begins_at', now + begins)
+local parts = #ARGV - items + 1
+for number = 1, parts do
+  redis.call('HSET', items_of .. id, number - 1, ARGV[items + number - 1])
+end
+local state = parts == 0 and 'selecting' or confirmed >= found and 'running' or 'waiting'
+redis.call('HSET', facts, 'request', request, 'state', state, 'confirmed', confirmed, 'opened_at', now)
+redis.call('HSET', facts, 'begins_at', now + begins, 'parts', parts, 'total', found, 'looked', found)
 redis.call('ZADD', order, now, id)
-redis.call('ZADD', due, now, id)
+if state ~= 'waiting' then
+  redis.call('ZADD', due, state == 'running' and now + begins or now, id)
+end
 return 'ok'

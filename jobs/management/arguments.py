@@ -26,6 +26,8 @@ MAX_LIMIT = 1_000
 MAX_INPUT_BYTES = 16 * 1024 * 1024
 """No payload may be near this size: a wrong file is refused before it fills the memory."""
 
+FILTERS = ("state", "pool", "type", "tag", "group", "search", "since", "older", "worker", "attempts")
+
 _MISSING = "\0"
 """Stands for an option without its value; no command line can hold it."""
 
@@ -152,6 +154,11 @@ def add_filters(parser: Parser, *, states: bool = True) -> None:
     group.add_argument(
         "--since", type=since, metavar="WHEN", help="only jobs created since: 5m, 2h, 7d, or an ISO 8601 time"
     )
+    group.add_argument(
+        "--older", type=since, metavar="WHEN", help="only jobs in their present state for longer than 5m, 2h, 7d"
+    )
+    group.add_argument("--worker", metavar="TEXT", help="only jobs that a worker with this in its name has or had")
+    group.add_argument("--attempts", type=positive, metavar="N", help="only jobs that were started at least N times")
 
 
 def add_page(parser: Parser) -> None:
@@ -190,11 +197,14 @@ def job_filter(options: dict[str, Any], *, states: tuple[JobState, ...] | None =
         search=options["search"],
         fingerprint=options["group"],
         since=options["since"],
+        before=options["older"],
+        worker=options["worker"],
+        attempts=options["attempts"],
     )
 
 
 def is_filtered(options: dict[str, Any]) -> bool:
-    return any(options.get(name) is not None for name in ("state", "pool", "type", "tag", "group", "search", "since"))
+    return any(options.get(name) is not None for name in FILTERS)
 
 
 # -- payloads ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import msgspec
 from django.utils import timezone
 
 from jobs import api
-from jobs.api import BulkOperation, ErrorGroup, LogPage, Page, Pool, PoolSettings, Reason, Scaling, Worker
+from jobs.api import BulkOperation, ErrorGroup, LogPage, Mute, Page, Pool, PoolSettings, Reason, Scaling, Worker
 from jobs.core.job import Attempt, Job, iso, moment
 from jobs.core.states import JobState
 from jobs.management.durations import spoken
@@ -382,6 +382,21 @@ def operation_words(operation: BulkOperation) -> str:
     )
     words += f", {operation.refused:,} refused" if operation.refused else ""
     return words + (f", of {operation.unsure:,} it is not known" if operation.unsure else "")
+
+
+MUTES: tuple[Column[Mute], ...] = (
+    Column("KIND", lambda mute: mute.kind),
+    Column("SUBJECT", lambda mute: mute.subject),
+    Column("UNTIL", lambda mute: moment(mute.until_ms)),
+    Column("BY", lambda mute: mute.who),
+    Column("REASON", lambda mute: mute.reason, elastic=True),
+)
+
+
+def mute_dict(mute: Mute) -> dict[str, Any]:
+    """The JSON of a mute."""
+    fields = ("kind", "subject", "who", "reason", "words")
+    return {name: getattr(mute, name) for name in fields} | {"until": iso(moment(mute.until_ms))}
 
 
 OPERATIONS: tuple[Column[BulkOperation], ...] = (

@@ -15,12 +15,12 @@ import msgspec
 
 from jobs import api
 from jobs.api import BulkOperation, BulkProgress, JobFilter, Page
-from jobs.core.bulk import BulkAction
+from jobs.core.bulk import USUAL, BulkAction
 from jobs.core.job import Job
 from jobs.core.states import JobState
 from jobs.exceptions import SchedulerError
 from jobs.management.arguments import is_filtered, job_filter
-from jobs.management.columns import job_dict, operation_dict, operation_words, state_word
+from jobs.management.columns import JOBS, job_dict, operation_dict, operation_words, state_word
 from jobs.management.errors import CommandFailed, Exit, error_dict, exit_for, failure_of, sentence, usage
 from jobs.management.interrupts import finishing_steps
 from jobs.management.output import Column, Output
@@ -198,6 +198,35 @@ def confirmed(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> Job
 def in_background(output: Output, action: BulkAction, filter: JobFilter, *, rate: float | None = None) -> None:
     """Leaves it to worker hosts, and says how to watch them. What it is on was confirmed before."""
     show_operation(output, api.bulk.start(action, filter, confirmed=EVERY_ONE, rate=rate))
+
+
+def on_all(
+    output: Output,
+    action: BulkAction,
+    filter: JobFilter,
+    options: dict[str, Any],
+    *,
+    pool: str | None = None,
+    priority: int | None = None,
+) -> None:
+    """A bulk operation on all that match: here, or left to worker hosts. What could not be done makes it exit 6."""
+    chosen = msgspec.structs.replace(filter, states=filter.states or USUAL[action])
+    if options["dry_run"]:
+        dry_run(output, chosen, action, columns=JOBS)
+        return
+    chosen = confirmed(output, chosen, action, yes=options["yes"])
+    operation = api.bulk.start(action, chosen, confirmed=EVERY_ONE, pool=pool, priority=priority)
+    if not options["background"]:
+        with output.progress(action):
+            operation = api.bulk.carry_out(operation.id)
+    show_operation(output, operation)
+    if operation.refused:
+        raise CommandFailed(
+            f"{operation.refused:,} of {_jobs(operation.total)} not done",
+            exit=Exit.PARTLY if operation.done else Exit.REFUSED,
+            code="partly_done" if operation.done else "nothing_done",
+            fix=f"See why: manage.py bulk show {operation.id}",
+        )
 
 
 def show_operation(output: Output, operation: BulkOperation) -> None:

@@ -121,6 +121,8 @@ class BulkWorker:
         pause_ms = int(len(part.ids) / operation.request.rate * 1000) if operation.request.rate else 0
         if operation.state == "stopping":
             # Its host died after somebody had stopped it: what it did of this part nobody knows.
+            if operation.request.action == "move":
+                _move(self._engine, part.ids, operation, only_finish=True)
             self._engine.bulk.settle(part, done=0, refused={}, unsure=len(part.ids), pause_ms=0)
             return
         outcomes = _ACTS[operation.request.action](self._engine, part.ids, operation)
@@ -176,6 +178,18 @@ def _run_now(engine: Engine, ids: Sequence[str], operation: BulkOperation) -> Ou
     return _each(engine.jobs.run_now, ids)
 
 
+def _move(engine: Engine, ids: Sequence[str], operation: BulkOperation, *, only_finish: bool = False) -> Outcomes:
+    """A job that has ended here and lives nowhere yet would be lost: the same move asked again finishes it."""
+    request = operation.request
+    return engine.moving.move(
+        ids, request.pool, move=operation.id, at_ms=operation.opened_at_ms, only_finish=only_finish
+    )
+
+
+def _prioritize(engine: Engine, ids: Sequence[str], operation: BulkOperation) -> Outcomes:
+    return engine.jobs.prioritize_many(ids, operation.request.priority)
+
+
 def _each(act: Callable[[str], object], ids: Sequence[str]) -> Outcomes:
     outcomes: dict[str, SchedulerError | None] = {}
     for id in ids:
@@ -194,4 +208,6 @@ _ACTS: dict[str, Callable[[Engine, Sequence[str], BulkOperation], Outcomes]] = {
     "discard": _discard,
     "cancel": _cancel,
     "run-now": _run_now,
+    "move": _move,
+    "prioritize": _prioritize,
 }

@@ -195,6 +195,16 @@ class SettingKeys:
         self.scalings = f"{namespace}:{{settings}}:scalings"  # hash: pool → packed decisions. Bound: 100 each
 
 
+class MuteKeys:
+    """What is muted, in a slot of its own. Bound: gone when it is over and the next one is set."""
+
+    __slots__ = ("clock", "mutes")
+
+    def __init__(self, namespace: str) -> None:
+        self.mutes = f"{namespace}:{{mutes}}:mutes"  # hash: kind and subject → until when, who, why
+        self.clock = f"{namespace}:{{mutes}}:clock"  # high-water mark of server time, ms
+
+
 class BacklogKeys:
     """How many jobs were ready in each pool, and when."""
 
@@ -316,6 +326,7 @@ _PARTITION_KEY = re.compile(
 _SHARED_KEY = re.compile(
     r"^:(\{backlog\}:(halves|minutes)|\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)"
     r"|\{settings\}:(caps|limited|news|pauses|pools|scalings|services|topology|types)"
+    r"|\{mutes\}:(clock|mutes)"
     r"|\{bulk\}:(clock|due|facts:.*|items:.*|order|results:.*)"
     r"|\{workflows\}:(active|clock|deadlines|ended|named:.*|runs)"
     r"|\{wf\.[^{}]+\}:(agenda|broken:\d+|clock|counts|edges|errors|failures:.*|held:\d+|nodes|outbox|ranks|results|run|signals|states|waiting)"

@@ -5,6 +5,7 @@ import { forms, icon } from "./forms.js";
 import { keys } from "./keys.js";
 import { Live } from "./live.js";
 import { element, morph } from "./morph.js";
+import { peek } from "./peek.js";
 import { clock, serverNow, setClock, tick } from "./time.js";
 
 const line = document.getElementById("live");
@@ -193,7 +194,7 @@ async function fetchRows() {
   const body = document.getElementById("rows");
   const url = new URL(panel.dataset.fragment, location.href);
   url.searchParams.set("updates", "1");
-  for (const row of body.children) {
+  for (const row of body.querySelectorAll(":scope > .is-row")) {
     if (url.href.length > LONGEST_ADDRESS) break;
     url.searchParams.append("shown", row.dataset.key);
   }
@@ -237,6 +238,13 @@ function offer(part) {
 /* -------------------------------------------------------------------------------------------------------- selection */
 
 let lastPicked;
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.("[data-peek]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  peek(link);
+});
 
 document.addEventListener("click", (event) => {
   const box = event.target.closest?.("#rows input[name=id]");

@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 
 from jobs import JobFilter, discard_matching, enqueue, get_job, resubmit_matching
 from jobs.api import acount_matching, adiscard_matching, aresubmit_matching, count_matching, enqueue_many
-from jobs.api.bulk import FAILURES_KEPT
+from jobs.api.matching import FAILURES_KEPT
 from jobs.core.states import JobState
 from jobs.engine import Engine
 from jobs.exceptions import JobNotFound, OptionInvalid, PayloadInvalid

@@ -84,3 +84,44 @@ def test_a_job_is_made_by_keyboard_alone(visit: Visit, shop: Shop) -> None:
     page.wait_for_url("**/dashboard/jobs/*/")
     expect(page.locator("h1")).to_have_text("shop.charge")
     expect(page.get_by_text("The job was made.")).to_be_visible()
+
+
+def test_a_row_is_peeked_at_and_its_job_moved_with_the_keyboard_alone(visit: Visit, shop: Shop) -> None:
+    shop.ready(pool="slow")
+    shop.ready(type="shop.charge", payload={"amount": 3})
+    page = visit("operator", "/dashboard/jobs/?pool=default&state=ready")
+    settle(page)
+    page.keyboard.press("j")
+    page.keyboard.press("e")
+    expect(page.locator("tr.peek")).to_contain_text("amount=3")
+    shop.scheduled()  # the list is brought up to date under it
+    settle(page)
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="Open the job")).to_be_focused()
+    page.keyboard.press("k")
+    page.keyboard.press("e")
+    expect(page.locator("tr.peek")).to_have_count(0)
+
+    page.keyboard.press("x")
+    page.get_by_role("button", name="Move", exact=True).focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Move 1 job?")
+    page.get_by_label("To the pool").focus()
+    page.keyboard.type("slow")
+    page.keyboard.press("Tab")
+    page.keyboard.type("too many here")
+    page.keyboard.press("Enter")
+
+    expect(page.get_by_text("The job goes on in pool slow.")).to_be_visible()
+    expect(page.get_by_text("Moved from")).to_be_visible()
+
+
+def test_a_view_is_saved_without_script_too(visit: Visit, shop: Shop) -> None:
+    shop.dead()
+    page = visit("operator", "/dashboard/jobs/?state=dead&tag=eu", script=False)
+    page.get_by_text("Save this view").click()
+    page.get_by_label("Name").fill("Dead in the EU")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("link", name="Dead in the EU")).to_have_attribute("aria-current", "true")
+    page.get_by_role("button", name="Forget the view").click()
+    expect(page.get_by_role("link", name="Dead in the EU")).to_have_count(0)

@@ -28,6 +28,7 @@ PAGES = (
 OTHERS = (
     "/dashboard/actions/matching/discard/?state=dead",
     "/dashboard/actions/job/new/?type=samples.greet",
+    "/dashboard/actions/pool/purge/?id=default",
     "/dashboard/bulk/?id=waits",
     "/dashboard/pools/?name=default",
     "/dashboard/schedules/?name=nightly",

@@ -321,3 +321,18 @@ def test_for_very_many_the_number_must_be_typed(asked, dead, answer, remains):
 
     assert "Discard 5,041 jobs? Type the number" in question
     assert (api.get_jobs([id])[0] is not None) is remains
+
+
+def test_an_error_or_a_type_is_muted_for_a_while_and_shouts_again(cli, dead):
+    dead()
+    [group] = cli("dlq", "groups", "--json").json["items"]
+
+    cli("dlq", "mute", "--type", "commands.greet", "--for", "8h", "--reason", "known")
+    muted = cli("dlq", "mute", "--group", group["fingerprint"], "--for", "1d", "--reason", "ticket 212", "--json").json
+
+    assert [(mute["kind"], mute["reason"]) for mute in muted["items"]] == [("group", "ticket 212")]
+    assert len(cli("dlq", "muted", "--json").json["items"]) == 2
+    assert cli("dlq", "mute", "--type", "x", "--for", "1d", "--reason", " ").code == 2
+    left = cli("dlq", "unmute", "--type", "commands.greet", "--json").json
+    assert [mute["kind"] for mute in left["items"]] == ["group"]
+    assert cli("dlq", "unmute", "--type", "commands.greet").code == 4

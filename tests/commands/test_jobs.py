@@ -265,6 +265,25 @@ def test_a_dead_job_can_be_retried(cli, dead):
     assert cli("jobs", "retry", dead(), "--json").json["state"] == "ready"
 
 
+def test_a_waiting_job_gets_another_priority(cli):
+    id = enqueued()
+
+    assert cli("jobs", "prioritize", id, "--to", "40", "--json").json["priority"] == 40
+    assert cli("jobs", "prioritize", id, "--to", "101").code == 2
+
+
+def test_waiting_jobs_are_moved_by_id_and_all_that_match(cli):
+    first, second = enqueued(pool="a"), enqueued(pool="a")
+    enqueued(pool="b")
+
+    moved = cli("jobs", "move", first, "--to", "b", "--json").json
+    assert (moved["pool"], moved["meta"]) == ("b", {"moved_from": first})
+    assert cli("jobs", "move", "--all", "--pool", "a", "--to", "b", "--dry-run", "--json").json["count"] == 1
+    done = cli("jobs", "move", "--all", "--pool", "a", "--to", "b", "--yes", "--json").json
+    assert (done["state"], done["done"]) == ("done", 1)
+    assert cli("jobs", "show", second, "--json").json["result"]["pool"] == "b"
+
+
 def test_an_ended_job_can_be_deleted(cli, dead):
     id = dead()
 

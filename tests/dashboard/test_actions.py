@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from dashboard import reads
 from dashboard.actions import matching
 from dashboard.filters import PAGE_MAX
 from jobs import api
+from jobs.engine import reset_engine
 from jobs.models import AuditEntry
 from jobs.services.bulk import BulkWorker
 from tests.dashboard.browsing import send, tags, text
+from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
 
 
@@ -85,17 +88,19 @@ class TestOne:
 
         assert answer["Location"] == "/dashboard/jobs/"
 
-    def test_a_discard_asks_first_and_goes_back_to_the_list(self, administrator: Client, shop: Shop) -> None:
+    def test_a_discard_asks_first_and_waits_until_it_cannot_be_undone_any_more(
+        self, administrator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("jobs.api.bulk.UNDO_SECONDS", 0.0)
         job_id = shop.dead()
 
-        question = administrator.get(
-            "/dashboard/actions/job/discard/", {"id": job_id, "next": f"/dashboard/jobs/{job_id}/"}
-        )
-        assert "Discard 1 job? This cannot be undone." in text(question)
-        assert shop.state(job_id) == "dead"
+        question = administrator.get("/dashboard/actions/job/discard/", {"id": job_id})
+        assert "Discard 1 job? With attempts and payload they are removed, 30 seconds after" in text(question)
         answer = send(administrator, "/dashboard/actions/job/discard/", hidden(question))
+        assert answer["Location"].startswith("/dashboard/bulk/?id=")
+        assert shop.state(job_id) == "dead"
+        BulkWorker(shop.engine).tick()
 
-        assert answer["Location"] == "/dashboard/dead/"
         assert shop.engine.jobs.find(job_id) is None
 
 
@@ -225,7 +230,7 @@ class TestAllThatMatch:
         self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(matching, "COUNT_SECONDS", -1.0)
-        monkeypatch.setattr("jobs.api.bulk._matching", lambda filter: iter([["a"], ["b"]]))
+        monkeypatch.setattr("jobs.api.matching._matching", lambda filter: iter([["a"], ["b"]]))
         dead = [shop.dead() for _ in range(3)]
         question = self.question(operator, search="insufficient")
         assert "Resubmit more than 1 jobs?" in text(question)
@@ -239,6 +244,24 @@ class TestAllThatMatch:
         self.work(shop)
 
         assert {shop.state(job_id) for job_id in dead} == {"ready"}
+
+    def test_another_web_process_shows_how_far_it_is_when_the_first_is_gone(
+        self, operator: Client, login: Login, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("jobs.services.bulk.PART", 2)
+        for _ in range(5):
+            shop.dead()
+        page = self.answer(operator, self.question(operator))["Location"]
+        worker = BulkWorker(shop.engine)
+        worker.step()
+        worker.step()
+
+        reads.forget()
+        reset_engine()
+
+        assert "2 of 5 jobs resubmitted" in text(login("viewer").get(page))
+        worker.tick()
+        assert "5 of 5 jobs resubmitted." in text(login("viewer").get(page))
 
     def test_a_discard_waits_and_can_be_called_off(self, administrator: Client, shop: Shop) -> None:
         job_id = shop.dead()

@@ -14,7 +14,24 @@ from dashboard.filters import PAGE, PAGE_MAX, Filters
 from tests.dashboard.seeding import Shop
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-WORDS = ("state", "pool", "type", "tag", "search", "since", "limit", "cursor", "shown", "updates", "id", "q")
+WORDS = (
+    "state",
+    "pool",
+    "type",
+    "tag",
+    "search",
+    "since",
+    "older",
+    "worker",
+    "attempts",
+    "peek",
+    "limit",
+    "cursor",
+    "shown",
+    "updates",
+    "id",
+    "q",
+)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +85,22 @@ def test_words_of_pages_and_of_the_contract_both_name_states() -> None:
         "retry_wait",
         "dead",
     )
+
+
+def test_the_search_box_knows_worker_attempts_and_age() -> None:
+    filters = Filters.from_words("worker:app-3 attempts:2 older:10m too slow")
+
+    assert (filters.worker, filters.attempts, filters.older, filters.search) == ("app-3", "2", "10m", "too slow")
+    wanted = filters.selection(NOW)
+    assert (wanted.worker, wanted.attempts, wanted.before) == ("app-3", 2, NOW - timedelta(minutes=10))
+
+
+@pytest.mark.parametrize("attempts", ["two", "0", "-1", "1e3", "²", "99999999"])
+def test_attempts_that_are_no_number_are_named_and_left_out(attempts: str) -> None:
+    filters = Filters.from_words(f"attempts:{attempts}")
+
+    assert filters.selection(NOW).attempts is None
+    assert "is no number of attempts" in filters.problems[0]
 
 
 queries = st.lists(st.tuples(st.sampled_from(WORDS), st.text(max_size=300)), max_size=12)

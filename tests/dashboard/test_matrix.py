@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from dashboard.actions import ACTIONS
+from dashboard.models import SavedView
 from dashboard.panels import BY_SLUG
 from dashboard.permissions import VIEW
 from jobs import api
@@ -35,6 +37,9 @@ OPEN = {"livez", "readyz", "accounts/login/", "accounts/logout/", "favicon.ico",
 
 OWN_CHOICES = {"dashboard/theme/", "dashboard/timezone/"}
 """What changes nothing but the asker's own cookies."""
+
+OWN_ROWS = {"dashboard/views/save/", "dashboard/views/forget/"}
+"""What changes nothing but the asker's own saved views."""
 
 FOLDED = (b":live:", b":control", b":seconds", b":minutes", b":counters", b":clock")
 """Keys of figures, which readers carry from one to the other."""
@@ -70,15 +75,19 @@ class Things:
     def __init__(self, shop: Shop) -> None:
         shop.worker(host="h", pools={"default": 2})
         self.jobs = {state: shop.in_state(state) for state in ("dead", "retry_wait", "scheduled", "ready", "succeeded")}
+        ana = User.objects.create_user("ana")
+        SavedView.objects.create(owner=ana, page="jobs", name="shared", query="state=dead", is_shared=True)
         Schedule.objects.create(name="nightly", job_type="report.build", payload={"year": 2024}, cron="0 5 * * *")
         self._by_noun = {"pool": ["default"], "schedule": ["nightly"], "worker": ["h/1"], "scheduler": [""]}
-        self._by_noun |= {"run": [_run(shop)], "bulk": [_bulk_operation(shop)]}
+        self._by_noun |= {"run": [_run(shop)], "bulk": [_bulk_operation(shop)], "mute": ["type:email.send"]}
+        api.mutes.mute("type", "email.send", span=3600, reason="known")
 
     def ids(self, address: str) -> list[str]:
         """What a request to this address may be about: the things of its noun, else a job and something by its name."""
         _, _, rest = address.partition("/actions/")
         verb = rest.partition("/")[2].strip("/")
-        state = {"retry": "retry_wait", "run-now": "scheduled", "cancel": "ready"}.get(verb, "dead")
+        state = {"retry": "retry_wait", "run-now": "scheduled", "cancel": "ready", "move": "ready"}.get(verb, "dead")
+        state = "ready" if verb == "prioritize" else state
         return self._by_noun.get(rest.partition("/")[0], [self.jobs[state]] if rest else [self.jobs["dead"], "default"])
 
     def fields(self, id: str) -> dict[str, Any]:
@@ -93,6 +102,7 @@ class Things:
         }
         waits = {"target_wait_seconds": "5", "tolerance_seconds": "1", "cooldown_seconds": "30", "mode": "on"}
         chosen = {"state": "dead", "until": "2100-01-01T00:00:00+00:00", "expected": "1", "typed": "1", "span": ""}
+        chosen |= {"priority": "7", "to": "default", "what": "waiting", "start": "1d", "number": "1", "shared": "on"}
         names = dict.fromkeys(("id", "name", "target", "job", "run", "node"), id)
         return names | numbers | waits | chosen | {"payload": "{}", "reason": "x", "type": "email.send", "pool": ""}
 
@@ -134,7 +144,9 @@ def _guess(address: str) -> str:
 
 
 def contents(engine: Engine) -> dict[str, Any]:
-    """All that is stored: the keys of the store and the rows of the models of ``jobs``, as bytes and values."""
+    """All that is stored: the keys of the store and the rows of our models, as bytes and values; of saved views only
+    those of somebody else than the asker: ``OWN_ROWS``.
+    """
     client = engine.store.client
     keys = sorted(client.scan_iter(match=f"{engine.store.namespace}:*", count=5_000))
     stored = {key: client.dump(key) for key in keys if not any(part in key for part in FOLDED)}
@@ -143,7 +155,8 @@ def contents(engine: Engine) -> dict[str, Any]:
 
 
 def _models() -> list[Any]:
-    return [model for model in apps.get_app_config("jobs").get_models() if not model._meta.auto_created]
+    models = [*apps.get_app_config("jobs").get_models(), *apps.get_app_config("dashboard").get_models()]
+    return [model for model in models if not model._meta.auto_created]
 
 
 def ask(client: Client, method: str, address: str, fields: dict[str, Any], *, machine: bool = False) -> Any:
@@ -182,6 +195,8 @@ def test_who_may_not_act_changes_nothing_by_any_request(role: str, login: Login,
                     response = ask(client, method, address, things.fields(id), machine=method == "post")
                     answered.setdefault(f"{method} {address}", set()).add(response.status_code)
 
+    if role == "viewer":
+        SavedView.objects.filter(owner__username=role, is_shared=False).delete()  # what OWN_ROWS may have made
     after = contents(get_engine())
     assert after["rows"] == before["rows"]
     assert {key for key in after["store"] if after["store"][key] != before["store"].get(key)} == set()

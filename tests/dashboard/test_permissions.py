@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
 from dashboard.actions.jobs import ACTIONS
 from dashboard.permissions import ADMINISTER, OPERATE
+from jobs import api
 from tests.dashboard.browsing import TOKEN, send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
@@ -55,6 +58,15 @@ def test_a_viewer_sees_every_page(page: str, viewer: Client, shop: Shop) -> None
 
 
 WHERE = {"resubmit": "dead", "retry": "retry_wait", "run-now": "scheduled", "cancel": "ready", "discard": "dead"}
+WHERE |= {"prioritize": "ready", "move": "ready"}
+ANSWERS = {"priority": "7", "to": "other"}
+"""What actions that ask for something are answered."""
+
+
+def facts(shop: Shop, job_id: str) -> tuple[Any, ...]:
+    """What an action on a job changes: the job, or what is going to be done to it."""
+    job = shop.engine.jobs.find(job_id)
+    return job and (job.state, job.priority), len(api.bulk.newest())
 
 
 @pytest.mark.parametrize("role", ["anonymous", "stranger", "viewer", "operator", "administrator"])
@@ -64,17 +76,18 @@ class TestMatrix:
         return permission in {"operator": {OPERATE}, "administrator": {OPERATE, ADMINISTER}}.get(role, set())
 
     def test_only_who_may_can_act_by_hand_made_requests(self, role: str, action, login: Login, shop: Shop) -> None:
+        shop.ready(pool="other")
         job_id = shop.in_state(WHERE[action.verb])
-        before = shop.state(job_id)
+        before = facts(shop, job_id)
 
-        response = send(login(role), action.url, {"id": job_id})
+        response = send(login(role), action.url, {"id": job_id, **ANSWERS})
 
         if self.allowed(role, action.permission):
             assert response.status_code == 303
-            assert shop.engine.jobs.find(job_id) is None or shop.state(job_id) != before
+            assert facts(shop, job_id) != before
         else:
             assert response.status_code == (302 if role == "anonymous" else 403)
-            assert shop.state(job_id) == before
+            assert facts(shop, job_id) == before
 
     def test_the_page_shows_the_button_to_whom_it_works_for(self, role: str, action, login: Login, shop: Shop) -> None:
         if role in ("anonymous", "stranger"):

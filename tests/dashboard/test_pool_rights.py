@@ -48,6 +48,11 @@ def things(shop: Shop) -> list[tuple[str, str]]:
     )
     return [
         ("job/discard", shop.dead(pool=KEPT)),
+        ("job/prioritize", shop.ready(pool=KEPT)),
+        ("job/move", shop.ready(pool=KEPT)),
+        ("pool/purge", KEPT),
+        ("schedule/backfill", "nightly"),
+        ("mute/set", "type:email.send"),
         ("pool/pause", KEPT),
         ("pool/scale", KEPT),
         ("schedule/pause", "nightly"),
@@ -79,6 +84,17 @@ def test_all_that_match_cannot_be_acted_on_where_that_reaches_into_it(outsider: 
         send(outsider, "/dashboard/actions/matching/resubmit/", {"state": "dead", "until": _soon()}).status_code == 403
     )
     assert (shop.state(kept), shop.state(open_)) == ("dead", "dead")
+
+
+def test_nothing_is_moved_into_it_from_elsewhere(outsider: Client, shop: Shop) -> None:
+    shop.ready(pool=KEPT)
+    open_ = shop.ready(pool="mail")
+
+    one = send(outsider, "/dashboard/actions/job/move/", {"id": open_, "to": f" {KEPT}"})
+    words = {"state": "ready", "pool": "mail", "until": _soon(), "to": KEPT}
+    many = send(outsider, "/dashboard/actions/matching/move/", words)
+
+    assert (one.status_code, many.status_code, shop.state(open_)) == (403, 403, "ready")
 
 
 def test_pages_show_it_without_buttons(outsider: Client, shop: Shop) -> None:

@@ -126,3 +126,19 @@ def test_of_many_failed_nodes_it_tells_no_more_than_of_a_few(
 
     assert (first.error["message"], second.error["message"]) == ("no •••", "•••")
     assert second.error["type"] == "ValueError"
+
+
+def test_a_process_that_does_not_know_the_type_hides_what_it_redacts(viewer: Client, shop: Shop) -> None:
+    with registry.restored():
+        pay = job("pay.out", redact=("account",))(lambda account: None)
+        job_id = pay.enqueue(account=SECRETS[1]).id
+    assert "pay.out" not in registry
+
+    assert SECRETS[1] not in viewer.get(f"/dashboard/jobs/{job_id}/").content.decode()
+    assert SECRETS[1] not in viewer.get("/dashboard/jobs/").content.decode()
+
+
+def test_a_guessed_tag_that_is_hidden_is_not_confirmed(viewer: Client, shop: Shop, secret: str) -> None:
+    assert secret in viewer.get("/dashboard/jobs/?type=pay.out").content.decode()
+
+    assert secret not in viewer.get("/dashboard/jobs/?tag=tok-4711").content.decode()

@@ -214,3 +214,26 @@ def test_ended_jobs_are_counted_up_to_a_moment(steps: Steps, clock: ManualClock)
     assert steps.engine.jobs.count_ended([JobState.DEAD], until=until - timedelta(milliseconds=1)) == 2
     assert steps.engine.jobs.count_ended([JobState.DEAD, JobState.SUCCEEDED], pool="default", until=until) == 3
     assert steps.engine.jobs.count_ended([JobState.DEAD], pool="nowhere") == 0
+
+
+def test_jobs_are_found_by_worker_attempts_and_how_long_they_are_in_their_state(
+    steps: Steps, clock: ManualClock
+) -> None:
+    old, new = steps.enqueue(), steps.enqueue(delay_ms=60_000)
+    [job] = steps.lease_all()
+    clock.advance(30)
+
+    def found(**words: Any) -> list[str]:
+        return walk(steps.engine, JobFilter(**words))
+
+    assert found(worker=job_worker(steps, old)[:2]) == [old]
+    assert found(worker="nobody") == []
+    assert found(attempts=1) == [old]
+    assert found(attempts=2) == []
+    assert found(before=moment(clock.now_ms() - 20_000)) == [old, new]
+    steps.fail(job, "dead")
+    assert found(before=moment(clock.now_ms() - 20_000)) == [new]
+
+
+def job_worker(steps: Steps, job_id: str) -> str:
+    return steps.engine.jobs.get(job_id).worker or ""

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jobs.conf import Settings
-from jobs.core.job import JobSpec, LeasedJob, Route, Unique
+from jobs.core.job import Job, JobSpec, LeasedJob, Route, Unique
 from jobs.core.pause import EVERYTHING, Scope
 from jobs.engine import Completion, Engine, Failure
 from jobs.engine.deaths import Deaths
@@ -316,6 +316,16 @@ class EngineMachine(RuleBasedStateMachine):
     @rule(pick=picks)
     def run_now(self, pick: int) -> None:
         self._decide(pick, self.engine.jobs.run_now, self.model.run_now)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=picks, priority=st.integers(-100, 100))
+    def prioritize(self, pick: int, priority: int) -> None:
+        def verb(job_id: str) -> Job:
+            if (problem := self.engine.jobs.prioritize_many([job_id], priority)[job_id]) is not None:
+                raise problem
+            return self.engine.jobs.get(job_id)
+
+        self._decide(pick, verb, lambda job_id: self.model.prioritize(job_id, priority))
 
     @precondition(lambda self: self.model.jobs)
     @rule(pick=picks)

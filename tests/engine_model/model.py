@@ -345,6 +345,13 @@ class Model:
         job.state, job.place = "ready", self._arrive(job.pool)
         return job.state
 
+    def prioritize(self, job_id: str, priority: int) -> str:
+        job = self.jobs[job_id]
+        if job.state not in {"ready", *WAITING_LINES}:
+            return f"!{job.state}"
+        job.priority = priority
+        return job.state
+
     def resubmit(self, job_id: str) -> str:
         job = self.jobs[job_id]
         if job.state in {"dead", "cancelled"} and job.unique is not None:

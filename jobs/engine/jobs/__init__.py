@@ -111,6 +111,11 @@ class Jobs(StoredJobs):
         self.decide("job_run_now", job_id)
         return self.get(job_id)
 
+    def prioritize_many(self, job_ids: Iterable[str], priority: int) -> dict[str, SchedulerError | None]:
+        """Gives each waiting job another priority; what went wrong by id, None where nothing did. One that a limit of
+        its type holds back keeps its turn."""
+        return self.decide_many("job_prioritize", list(job_ids), priority=priority)
+
     def resubmit(self, job_id: str, payload: bytes | None = None) -> Job:
         """Makes a dead or cancelled job live again, with fresh budgets and, if given, a new payload.
 

@@ -48,7 +48,7 @@ class StoredJobs:
         """The jobs in the order of the ids, None for those that are not there."""
         wanted = list(job_ids)
         found: dict[str, Job | None] = {}
-        for route, ids in self._by_route(wanted):
+        for route, ids in self.by_route(wanted):
             for batch in batches(ids, limit=READ_BATCH):
                 found.update(zip(batch, self.read(route, batch), strict=True))
         return [found.get(job_id) for job_id in wanted]
@@ -83,7 +83,7 @@ class StoredJobs:
     def decide_many(self, script: str, job_ids: list[str], **arguments: Any) -> dict[str, SchedulerError | None]:
         """What went wrong by id, None where nothing did."""
         outcome: dict[str, SchedulerError | None] = {job_id: not_found(job_id) for job_id in job_ids}
-        for route, ids in self._by_route(job_ids):
+        for route, ids in self.by_route(job_ids):
             for batch in batches(ids, limit=READ_BATCH):
                 answers = self._store.run(script, self.keys(route), batch, resend=False, **arguments)
                 for job_id, answer in zip(batch, answers, strict=True):
@@ -108,7 +108,8 @@ class StoredJobs:
             return route if self._topology.exists(route) else None
         return self._topology.claimed_route(job_id) if can_be_id(job_id) else None
 
-    def _by_route(self, job_ids: Iterable[str]) -> list[tuple[Route, list[str]]]:
+    def by_route(self, job_ids: Iterable[str]) -> list[tuple[Route, list[str]]]:
+        """The ids by where their jobs live; those that lead nowhere are left out."""
         routed = [(route, job_id) for job_id in dict.fromkeys(job_ids) if (route := self.route_of(job_id)) is not None]
         routed.sort(key=lambda pair: pair[0])
         return [(route, [job_id for _, job_id in pairs]) for route, pairs in groupby(routed, key=lambda pair: pair[0])]

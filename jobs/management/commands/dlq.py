@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from jobs import api
+from jobs.api import Mute, MuteKind
 from jobs.core.job import Job
 from jobs.core.states import JobState
 from jobs.exceptions import WrongState
 from jobs.management import durations
 from jobs.management.arguments import (
+    Parser,
     Verbs,
     add_bulk,
     add_filters,
@@ -22,7 +25,7 @@ from jobs.management.arguments import (
     payload_from,
 )
 from jobs.management.base import VerbCommand
-from jobs.management.columns import DEAD, GROUPS, show_job, show_page
+from jobs.management.columns import DEAD, GROUPS, MUTES, mute_dict, show_job, show_page
 from jobs.management.errors import usage
 from jobs.management.output import Output
 from jobs.management.selection import (
@@ -42,7 +45,7 @@ DEAD_ONLY = (JobState.DEAD,)
 
 
 class Command(VerbCommand):
-    help = "Look through dead jobs, and resubmit or discard them."
+    help = "Look through dead jobs, resubmit or discard them, and mute what is known."
     examples = """
         manage.py dlq groups
         manage.py dlq list --type email.send --since 1h
@@ -103,6 +106,24 @@ class Command(VerbCommand):
             """,
         )
         add_bulk(discard, "every dead job that matches the filters", states=False)
+        mute = verbs.add(
+            "mute",
+            self.mute,
+            help="Let an error, or a type, not shout for a while. Its dead jobs stay listed.",
+            examples="""
+                manage.py dlq mute --group FINGERPRINT --for 1d --reason "ticket 212"
+                manage.py dlq mute --type crm.push --for 8h --reason "their maintenance"
+            """,
+        )
+        _add_subject(mute)
+        mute.add_argument("--for", dest="span", type=durations.duration, required=True, metavar="SPAN", help="8h, 1d")
+        mute.add_argument("--reason", required=True, metavar="TEXT", help="why; others see it")
+        _add_subject(
+            verbs.add(
+                "unmute", self.unmute, help="Let it shout again.", examples="manage.py dlq unmute --type crm.push"
+            )
+        )
+        verbs.add("muted", self.muted, help="List what is muted now.", examples="manage.py dlq muted --json")
 
     def show_list(self, output: Output, *, limit: int, cursor: str | None, **options: Any) -> None:
         page = whole_page(output, job_filter(options, states=DEAD_ONLY), cursor=cursor, limit=limit)
@@ -144,6 +165,19 @@ class Command(VerbCommand):
             steps = api.resubmit_matching(chosen, payload=payload, rate=rate)
             work_through(output, steps, doing="resubmit", did="Resubmitted")
 
+    def mute(
+        self, output: Output, *, group: str | None, type: str | None, span: timedelta, reason: str, **_options: Any
+    ) -> None:
+        _show_mutes(output, [api.mutes.mute(*_subject(group, type), span=span, reason=reason)])
+
+    def unmute(self, output: Output, *, group: str | None, type: str | None, **_options: Any) -> None:
+        if not api.mutes.unmute(*_subject(group, type)):
+            raise WrongState("It is muted no more.", state=None, fix="See `manage.py dlq muted`.")
+        _show_mutes(output, api.mutes.all())
+
+    def muted(self, output: Output, **_options: Any) -> None:
+        _show_mutes(output, api.mutes.all())
+
     def discard(self, output: Output, *, ids: list[str], **options: Any) -> None:
         chosen = chosen_jobs(ids, options, states=DEAD_ONLY)
         if chosen is None:
@@ -168,3 +202,22 @@ def dead(id: str) -> Job:
             fix=f"Look at it with 'manage.py jobs show {id}'.",
         )
     return job
+
+
+def _add_subject(parser: Parser) -> None:
+    subject = parser.add_mutually_exclusive_group(required=True)
+    subject.add_argument("--group", metavar="FINGERPRINT", help="the error: see 'dlq groups'")
+    subject.add_argument("--type", metavar="TYPE", help="the job type")
+
+
+def _subject(group: str | None, type: str | None) -> tuple[MuteKind, str]:
+    return ("group", group) if group is not None else ("type", type or "")
+
+
+def _show_mutes(output: Output, mutes: list[Mute]) -> None:
+    if output.as_json:
+        output.document({"items": [mute_dict(mute) for mute in mutes], "next_cursor": None})
+    elif mutes:
+        output.table(MUTES, mutes)
+    else:
+        output.hint("Nothing is muted.")

@@ -33,6 +33,7 @@ from jobs.management.selection import (
     dry_run,
     for_each,
     in_background,
+    on_all,
     remove,
     report,
     whole_page,
@@ -43,7 +44,7 @@ from jobs.management.waiting import ended_badly, wait_for
 
 
 class Command(VerbCommand):
-    help = "List, show, follow, cancel, retry, run now, delete and wait for jobs."
+    help = "List, show, follow, cancel, retry, run now, move, prioritize, delete and wait for jobs."
     examples = """
         manage.py jobs list --state dead --pool critical --since 2h
         manage.py jobs show ID
@@ -103,6 +104,30 @@ class Command(VerbCommand):
                 help="Let jobs that wait for their time start now.",
                 examples="manage.py jobs run-now ID",
             )
+        )
+        moving = verbs.add(
+            "move",
+            self.move,
+            help="Move waiting jobs to another pool. Each goes on there under a new id.",
+            examples="""
+                manage.py jobs move ID --to background
+                manage.py jobs move --all --pool default --type report.build --to background --yes
+            """,
+        )
+        add_bulk(moving, "every job that waits and matches the filters")
+        moving.add_argument("--to", required=True, metavar="POOL", help="the pool where they go on")
+        prioritizing = verbs.add(
+            "prioritize",
+            self.prioritize,
+            help="Give waiting jobs another priority.",
+            examples="""
+                manage.py jobs prioritize ID --to 50
+                manage.py jobs prioritize --all --tag nightly --to -20 --yes
+            """,
+        )
+        add_bulk(prioritizing, "every job that waits and matches the filters")
+        prioritizing.add_argument(
+            "--to", required=True, type=int, metavar="N", help="the priority: -100 to 100, higher runs first"
         )
         add_ids(
             verbs.add(
@@ -183,6 +208,19 @@ class Command(VerbCommand):
 
     def run_now(self, output: Output, *, ids: list[str], **_options: Any) -> None:
         act_on(output, ids, api.run_now, "run now")
+
+    def move(self, output: Output, *, ids: list[str], to: str, **options: Any) -> None:
+        if (chosen := chosen_jobs(ids, options)) is not None:
+            on_all(output, "move", chosen, options, pool=to)
+            return
+        outcome = for_each(output, ids, lambda id: job_dict(api.move(id, to)), doing="move")
+        report(output, ids, outcome, lambda id, job: output.row(id, f"goes on as {job['id']}"))
+
+    def prioritize(self, output: Output, *, ids: list[str], to: int, **options: Any) -> None:
+        if (chosen := chosen_jobs(ids, options)) is not None:
+            on_all(output, "prioritize", chosen, options, priority=to)
+            return
+        act_on(output, ids, lambda id: api.prioritize(id, to), "prioritize")
 
     def delete(self, output: Output, *, ids: list[str], **_options: Any) -> None:
         remove(output, ids, "deleted")

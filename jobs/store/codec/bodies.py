@@ -33,6 +33,8 @@ def encode_header(spec: JobSpec) -> bytes:
         extras["tags"] = spec.tags
     if spec.meta:
         extras["meta"] = spec.meta
+    if spec.redact:
+        extras["redact"] = spec.redact
     if spec.unique:
         extras["unique"] = (spec.unique.key, spec.unique.until)
     for name in ("concurrency_key", "rate_key", "result_ttl", "schedule", "fire_time_ms", "workflow_run", "node"):
@@ -125,6 +127,13 @@ def decode_body(raw: bytes) -> Body:
         header.extras,
         raw[payload_at:],
     )
+
+
+def with_meta(body: Body, meta: dict[str, str]) -> bytes:
+    """Length and header of a body like this one, with more ``meta``."""
+    extras = {**body.extras, "meta": {**body.extras.get("meta", {}), **meta}}
+    header = _pack((FORMAT, *body[2:8], extras))
+    return len(header).to_bytes(2, "big") + header
 
 
 def payload_start(raw_body: bytes) -> int:

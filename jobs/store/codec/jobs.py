@@ -90,6 +90,7 @@ def decode_job(route: Route, job_id: str, raw: RawJob) -> Job | None:
         max_crashes=body.max_crashes,
         concurrency_key=extras.get("concurrency_key"),
         rate_key=extras.get("rate_key"),
+        redact=tuple(extras.get("redact", ())),
     )
 
 

@@ -1,0 +1,61 @@
+"""Errors and job types whose dead jobs need nobody for a while. They stay dead and listed; only nobody is called."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from jobs.api import audit
+from jobs.api.asynchronous import twin
+from jobs.core import options
+from jobs.core.duration import seconds
+from jobs.core.job import iso, moment
+from jobs.engine import Mute, MuteKind, get_engine
+from jobs.exceptions import OptionInvalid
+
+LONGEST_SECONDS = 366 * 86_400.0
+
+
+def mute(kind: MuteKind, subject: str, *, span: float | timedelta, reason: str, words: str = "") -> Mute:
+    """Mutes an error (``group``, by its fingerprint) or a type for so many seconds from now, a year at most.
+
+    ``reason`` is needed: others see it. ``words``: what people call it. OptionInvalid.
+    """
+    options.check_text("subject", subject)
+    length = seconds(span, name="span")
+    if not 0 < length <= LONGEST_SECONDS or kind not in ("group", "type"):
+        raise OptionInvalid(
+            "A mute is of a group or a type, and lasts up to a year.", fix="Write span=86400 for a day."
+        )
+    if not reason.strip():
+        raise OptionInvalid("A mute needs a reason: others see it.", fix='Write reason="ticket 212".')
+    engine = get_engine()
+    until = engine.jobs.server_now_ms() + int(length * 1000)
+    made = Mute(
+        kind=kind,
+        subject=subject,
+        until_ms=until,
+        who=audit.actor().who,
+        reason=reason.strip()[:200],
+        words=words[:200],
+    )
+    engine.mutes.set(made)
+    audit.record(f"{kind}.mute", subject, reason=made.reason, after={"until": iso(moment(until))})
+    return made
+
+
+def unmute(kind: MuteKind, subject: str) -> bool:
+    """It shouts again; False where it was not muted (any more)."""
+    ended = get_engine().mutes.end(kind, subject)
+    if ended:
+        audit.record(f"{kind}.unmute", subject)
+    return ended
+
+
+def all() -> list[Mute]:
+    """The mutes that hold now, the first to end first."""
+    return get_engine().mutes.all()
+
+
+amute = twin(mute, uses_database=True)
+aunmute = twin(unmute, uses_database=True)
+aall = twin(all)
