@@ -1,7 +1,8 @@
 """What a page of the dashboard costs with a million jobs, beside the same page with a thousand.
 
 Processor time of the web process and of the server per request, so that a busy machine does not change the figures;
-and the time that a reader waits, which it does. What pages remember for some seconds is forgotten before each request.
+round trips to the server and queries of the database, which are counted; and the time that a reader waits, which a busy
+machine does change. What pages remember for some seconds is forgotten before each request.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ PATHS = (
     "/dashboard/",
     "/dashboard/jobs/",
     "/dashboard/jobs/?state=ready",
+    "/dashboard/jobs/?state=scheduled",
+    "/dashboard/jobs/?state=succeeded",
+    "/dashboard/jobs/?search=funds",
     "/dashboard/jobs/?state=dead&pool=billing",
     "/dashboard/dead/",
     "/dashboard/pools/",
@@ -29,16 +33,20 @@ PATHS = (
     "/dashboard/workers/",
     "/dashboard/topology/",
     "/dashboard/schedules/",
+    "/dashboard/workflows/",
+    "/dashboard/charts/",
     "/dashboard/audit/",
     "/dashboard/snapshot/",
 )
 
 
 class Cost(NamedTuple):
-    """Of one page: median processor time and the 95th percentile of the wait, seconds."""
+    """Of one page: median processor time and the 95th percentile of the wait, seconds; how often it asks whom."""
 
     cpu: float
     p95: float
+    round_trips: int
+    queries: int
 
 
 def run(*, short: bool, as_json: bool, persistent: bool) -> bool:
@@ -61,6 +69,8 @@ def run(*, short: bool, as_json: bool, persistent: bool) -> bool:
             "cpu_ms": round(1000 * lots[path].cpu, 1),
             "ratio": round(lots[path].cpu / few[path].cpu, 2),
             "p95_ms": round(1000 * lots[path].p95, 1),
+            "round_trips": [few[path].round_trips, lots[path].round_trips],
+            "queries": [few[path].queries, lots[path].queries],
         }
         for path in PATHS
     ]
@@ -103,7 +113,33 @@ def _cost(client: Any, server: BenchmarkServer, path: str, rounds: int) -> Cost:
         if number >= 3:  # the first ones load scripts and compile templates
             spent.append(time.process_time() + server.cpu_seconds() - cpu)
             waits.append(waited)
-    return Cost(median(spent), quantiles(waits, n=20)[-1])
+    return Cost(median(spent), quantiles(waits, n=20)[-1], *_asked(client, path))
+
+
+def _asked(client: Any, path: str) -> tuple[int, int]:
+    """Round trips to the server and queries of the database, with nothing remembered."""
+    import redis
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    from dashboard import reads
+
+    reads.forget()
+    connection_class: Any = redis.connection.AbstractConnection
+    send, trips = connection_class.send_packed_command, 0
+
+    def counting(self: Any, command: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal trips
+        trips += 1
+        return send(self, command, *args, **kwargs)
+
+    connection_class.send_packed_command = counting
+    try:
+        with CaptureQueriesContext(connection) as queries:
+            client.get(path)
+    finally:
+        connection_class.send_packed_command = send
+    return trips, len(queries)
 
 
 def _tell(rows: list[dict[str, Any]], many: int, *, as_json: bool) -> None:
@@ -112,4 +148,5 @@ def _tell(rows: list[dict[str, Any]], many: int, *, as_json: bool) -> None:
         return
     print(f"{many:,} jobs beside {FEW:,}: processor time per page, its ratio, and the wait (p95)")
     for row in rows:
-        print(f"  {row['page']:<44} {row['cpu_ms']:>7.1f} ms  × {row['ratio']:.2f}  {row['p95_ms']:>7.1f} ms")
+        asked = f"{'→'.join(map(str, row['round_trips']))} trips, {'→'.join(map(str, row['queries']))} queries"
+        print(f"  {row['page']:<40} {row['cpu_ms']:>6.1f} ms × {row['ratio']:.2f} {row['p95_ms']:>7.1f} ms  {asked}")

@@ -80,7 +80,7 @@ async def _measure(web: Web, cookies: list[str], seconds: float) -> dict[str, An
 
 
 class Web:
-    """The web process, as it is deployed."""
+    """The web process, started as plainly as it may be."""
 
     def __init__(self, server: BenchmarkServer) -> None:
         self._environment = environment(server)
@@ -90,8 +90,7 @@ class Web:
 
     def __enter__(self) -> Web:
         command = ["uvicorn", "scheduler_project.asgi:application", "--port", str(self.port), "--log-level", "warning"]
-        flags = ["--lifespan", "off", "--ws-per-message-deflate", "false"]  # as the guide on deployment has it
-        self._process = subprocess.Popen([sys.executable, "-m", *command, *flags], env=self._environment)
+        self._process = subprocess.Popen([sys.executable, "-m", *command], env=self._environment)
         until = time.monotonic() + 60
         while True:
             with socket.socket() as line:

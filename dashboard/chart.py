@@ -6,6 +6,8 @@ The script of a page draws the same numbers again with a cursor; without it, and
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +18,7 @@ from django.utils import timezone
 from dashboard.formats import clock, count, shortened
 
 WIDTH, HEIGHT, DEATHS = 600, 150, 44
+_PLAIN = re.compile(r"\.0(?!\d)")  # ``3.0`` → ``3``, ``1.0 s`` → ``1 s``
 GRID_LINES = 3
 LABEL_GAP = 15.0
 """Between two labels at the ends of lines, in the units of HEIGHT."""
@@ -41,6 +44,25 @@ class Label:
     text: str
     mark: str
 
+    @property
+    def place(self) -> float:
+        """Percent of the height."""
+        return 100 * self.y / HEIGHT
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A deploy at ``place`` percent of the width; ``label`` is empty where it would stand over another."""
+
+    place: float
+    name: str
+    label: str = ""
+
+    @property
+    def is_late(self) -> bool:
+        """So far to the right that its label stands on its left."""
+        return self.place > 70
+
 
 @dataclass(frozen=True)
 class Bar:
@@ -63,11 +85,13 @@ class Chart:
     unit: str
     deaths: tuple[int, ...] = ()
     area: bool = False  # the first line stands on a ground of its colour
-    note: str = ""  # what the chart leaves out
+    marks: tuple[Mark, ...] = ()
+    is_of_time: bool = False  # values are seconds, and grid lines lie where people count them
 
     @property
     def top(self) -> float:
-        return round_up(max((value for line in self.lines for value in line.values if value is not None), default=0))
+        most = max((value for line in self.lines for value in line.values if value is not None), default=0)
+        return round_up_seconds(most) if self.is_of_time else round_up(most)
 
     @property
     def is_empty(self) -> bool:
@@ -77,7 +101,7 @@ class Chart:
     def scale(self) -> list[str]:
         """Labels of the grid lines, top first."""
         steps = [self.top * (GRID_LINES - number) / GRID_LINES for number in range(GRID_LINES + 1)]
-        return [self.write(value).removesuffix(".0") for value in steps]
+        return [_PLAIN.sub("", self.write(value)) if value else "0" for value in steps]
 
     @property
     def times(self) -> list[str]:
@@ -193,7 +217,7 @@ def _spread(wanted: Sequence[float]) -> list[float]:
     placed: list[float] = []
     for y in wanted:
         placed.append(max(y, placed[-1] + LABEL_GAP) if placed else max(y, 6.0))
-    overflow = placed[-1] - (HEIGHT - 2) if placed else 0
+    overflow = placed[-1] - (HEIGHT - 5) if placed else 0
     if overflow > 0:
         placed[-1] -= overflow
         for later, earlier in pairwise(range(len(placed) - 1, -1, -1)):
@@ -209,3 +233,22 @@ def round_up(value: float) -> float:
             if value <= step * power:
                 return step * power
         power *= 10
+
+
+_SECONDS = tuple(
+    step * unit
+    for unit, steps in (
+        (0.001, (3, 6, 15, 30, 60, 150, 300, 600)),
+        (1.0, (1.5, 3, 6, 15, 30, 45)),
+        (60.0, (1, 3, 6, 15, 30, 45)),
+        (3600.0, (1, 3, 6, 12, 24, 36, 72)),
+    )
+    for step in steps
+)
+"""Lengths of time whose thirds are plain: 50 ms, 2 s, 10 min, 4 h."""
+
+
+def round_up_seconds(value: float) -> float:
+    """The next length of time that three steps divide into plain ones; whole triples of days beyond three days."""
+    found = next((length for length in _SECONDS if value <= length), None)
+    return found if found is not None else math.ceil(value / 259_200) * 259_200

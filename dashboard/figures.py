@@ -40,6 +40,7 @@ def figures(overall: Overall) -> dict[str, str]:
     oldest = max((pool["oldest_ready_age_seconds"] or 0 for pool in overall.pools), default=0)
     found["pools.unserved"] = count(unserved)
     found["pools.busy"] = standing.busy_words(busy, slots)
+    found["pools.slots"] = f"of {plural(slots, 'slot')}" if slots else "no slots"
     found["pools.oldest"] = f"oldest {duration(oldest)}" if oldest else "none waits"
     found["schedules.late"] = count(len(overall.late)) if overall.known else UNKNOWN
     found["workers.count"] = f"{plural(overall.workers, 'worker')} on {plural(overall.hosts, 'host')}"
@@ -68,6 +69,7 @@ def _pool_figures(pool: dict[str, Any]) -> dict[str, str]:
         "slots": f"{count(pool['leased'])}/{count(pool['slots_actual'] or 0)}",
         "bar": f"{pool['leased']}/{max(1, pool['slots_actual'] or 0)}",
         "throughput": rate(pool["throughput_per_second"]),
+        "new": rate(round(pool["enqueued_per_second"], 1)),  # one job now and then is no rate that pages need follow
         "drains": standing.drains_in(pool),
     }
     return {f"pool.{name}.{what}": text for what, text in shown.items()}
@@ -89,7 +91,7 @@ def trouble(overall: Overall, urgent: int) -> str:
 def _shape(overall: Overall, urgent: list[needs.Need], answers: list[questions.Answer]) -> str:
     """Changes when more than numbers changed: an open page then fetches its panel anew."""
     parts = [need.key for need in urgent]
-    parts += [answer.mark for answer in answers]
+    parts += [f"{answer.question} {answer.mark}" for answer in answers]
     parts += ["/".join((pool["name"], *standing.pool_state(pool))) for pool in overall.pools]
     parts += overall.late
     parts += [str(overall.hosts), str(overall.workers), overall.trouble]

@@ -89,6 +89,13 @@ def moment(at: datetime | None) -> str:
     return f"{at.day} {at:%b %Y, %H:%M:%S %Z}"
 
 
+def near(at: datetime, now: datetime) -> str:
+    """A moment as short as it is clear: ``13:42`` within half a day, else ``29 Nov, 13:42``."""
+    local = timezone.localtime(at)
+    clock_only = abs((at - now).total_seconds()) < 43_200
+    return f"{local:%H:%M}" if clock_only else f"{local.day} {local:%b, %H:%M}"
+
+
 def read_moment(text: str | None) -> datetime | None:
     """A moment with its zone from ISO 8601; None when it is none."""
     try:
@@ -143,3 +150,8 @@ def shortened(text: str, limit: int) -> str:
     """The first ``limit`` characters of one line of ``text``, with an ellipsis where something was left out."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def sentence(text: str) -> str:
+    """With a full stop, if it does not end in one."""
+    return text if not text or text[-1] in ".!?…" else text + "."

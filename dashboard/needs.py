@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from dashboard.formats import age, count, duration, plural, read_moment, shortened
+from dashboard.formats import age, count, duration, near, plural, read_moment, sentence, shortened
 from dashboard.links import jobs_url
 from dashboard.overall import Overall
 from dashboard.standing import is_late, paused_words, unserved
@@ -35,6 +37,9 @@ class Need:
     cause: str
     command: str = ""  # what would help, to be run by hand
     action: str = ""  # label of the link that leads to the remedy
+    action_url: str = ""  # where that link leads, if not where the noun does
+    about: tuple[str, str] = ("", "")  # "pool", "schedule" or "group" and which: what its evidence is drawn of
+    pool: str = ""  # which one may be paused until this is put right
 
     @property
     def key(self) -> str:
@@ -46,7 +51,7 @@ def needs(overall: Overall, groups: Sequence[ErrorGroup] = (), sampled: int = 0)
     found = [*_dead_needs(overall, groups, sampled)]
     for pool in overall.pools:
         found += _pool_needs(pool, overall)
-    return [*found, *_schedule_needs(overall)]
+    return [*found, *_schedule_needs(overall), *_host_needs(overall)]
 
 
 def _schedule_needs(overall: Overall) -> list[Need]:
@@ -59,7 +64,26 @@ def _schedule_needs(overall: Overall) -> list[Need]:
         before, noun, are = "", plural(len(overall.late), "schedule"), " are late"
     cause = "It should have fired" if len(overall.late) == 1 else "They should have fired"
     why = "no worker is alive" if not overall.workers else "nobody has fired it yet"
-    return [Need("warning", before, noun, url, are, f"{cause}, and {why}.", action="Open schedules")]
+    about = ("schedule", overall.late[0])
+    return [Need("warning", before, noun, url, are, f"{cause}, and {why}.", action="Open schedules", about=about)]
+
+
+def _host_needs(overall: Overall) -> list[Need]:
+    url = reverse("dashboard:workers")
+    found = []
+    if overall.silent:
+        one = len(overall.silent) == 1
+        before, noun = ("Host ", overall.silent[0]) if one else ("", plural(len(overall.silent), "host"))
+        cause = "It ended in no good order. What it ran is taken back when its leases end."
+        are = " has gone silent" if one else " have gone silent"
+        found.append(Need("warning", before, noun, url, are, cause, action="Open workers"))
+    if overall.outdated:
+        one = len(overall.outdated) == 1
+        before, noun = ("Host ", overall.outdated[0]) if one else ("", plural(len(overall.outdated), "host"))
+        cause = f"Release {overall.newest} has been running beside it for over 10 minutes."
+        are = " still runs old code" if one else " still run old code"
+        found.append(Need("warning", before, noun, url, are, cause, action="Open workers"))
+    return found
 
 
 def _dead_needs(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) -> list[Need]:
@@ -79,25 +103,39 @@ def _dead_needs(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) ->
             )
         ]
     first = groups[0]
+    common: dict[str, Any] = {
+        "action": "Open the group",
+        "action_url": f"{url}?{urlencode({'group': first.fingerprint})}",
+        "about": ("group", first.fingerprint),
+        "pool": first.pools[0] if len(first.pools) == 1 else "",
+    }
     what = f"{first.error_type}: {first.message}" if first.message else first.error_type
     if first.count == dead:
         of_one = " died of one error" if dead > 1 else " died"
         types = first.types[0] if len(first.types) == 1 else f"{len(first.types)} types"
-        return [
-            Need(
-                "dead",
-                f"{plural(dead, 'job')} of ",
-                types,
-                url,
-                of_one,
-                shortened(what, 160),
-                action="Open dead letters",
-            )
-        ]
+        cause = f"{sentence(shortened(what, 160))}{_began(first, overall)}"
+        return [Need("dead", f"{plural(dead, 'job')} of ", types, url, of_one, cause, **common)]
     sample = f" of the newest {count(sampled)}" if sampled < dead else ""
     are = "is" if first.count == 1 else "are"
+    began = _began(first, overall) if sampled == dead else ""
     cause = f"{count(first.count)}{sample} {are} one error of {', '.join(first.types[:2])}: {shortened(what, 120)}"
-    return [Need("dead", "", plural(dead, "job"), url, " died", cause, action="Open dead letters")]
+    return [Need("dead", "", plural(dead, "job"), url, " died", f"{sentence(cause)}{began}", **common)]
+
+
+SOON = timedelta(minutes=30)
+"""What begins within this time after a deploy is told with it."""
+
+
+def _began(group: ErrorGroup, overall: Overall) -> str:
+    """`` Began 13:04, 2 min after deploy 9f3c2ab.``"""
+    if group.first_seen is None:
+        return ""
+    at = near(group.first_seen, overall.now)
+    began = f" Began {at}" if group.count > 1 else f" It died at {at}"
+    day = overall.day
+    if day and day.released_at and timedelta() <= (after := group.first_seen - day.released_at) <= SOON:
+        began += f", {age(after.total_seconds())} after deploy {shortened(day.release, 24)}"
+    return f"{began}."
 
 
 def _pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
@@ -122,6 +160,7 @@ def _pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
                     f" is paused with {plural(ready, 'ready job')}",
                     cause,
                     action="Show the jobs",
+                    about=("pool", name),
                 )
             ]
         return []
@@ -137,12 +176,14 @@ def _pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
                 f" has {plural(ready, 'ready job')} and no worker",
                 waited + only,
                 command=f"python manage.py runworkers --pool {name}",
+                about=("pool", name),
             )
         ]
     if is_late(pool):
         growing = "" if pool["throughput_per_second"] else " It does not drain."
         cause = f"{plural(ready, 'job')} ready, {pool['leased']} of {pool['slots_actual']} slots busy.{growing}"
-        return [Need("warning", "Pool ", name, url, f" is {age(oldest)} behind", cause, action="Show the jobs")]
+        behind = f" is {age(oldest)} behind"
+        return [Need("warning", "Pool ", name, url, behind, cause, action="Show the jobs", about=("pool", name))]
     return []
 
 

@@ -6,10 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from dashboard.day import Day
 from jobs.exceptions import OutcomeUnknown, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,10 @@ class Overall:
     late: tuple[str, ...] = ()  # schedules that should have fired and did not, the most overdue first
     quiet_dead: int = 0  # dead jobs whose error or type somebody has muted, among the newest
     paused: dict[str, Any] | None = None  # the pause of everything: by, at, reason, until
+    day: Day | None = None
+    silent: tuple[str, ...] = ()  # hosts that ended a short while ago and said nothing of it
+    outdated: tuple[str, ...] = ()  # hosts that run an older release than the newest, and have for a while
+    newest: str = ""  # the release of the host that started last
     at: datetime | None = None  # of the server's clock
     trouble: str = ""  # why it could not be read anew; empty = fresh
     fix: str = ""
@@ -95,18 +100,7 @@ class LastKnown:
         last = self._overall
         if not last.trouble:
             log.warning("dashboard.store_away %s", error)
-        return Overall(
-            pools=last.pools,
-            states=last.states,
-            hosts=last.hosts,
-            workers=last.workers,
-            late=last.late,
-            quiet_dead=last.quiet_dead,
-            paused=last.paused,
-            at=last.at,
-            trouble=TROUBLE,
-            fix=FIX,
-        )
+        return replace(last, trouble=TROUBLE, fix=FIX)
 
     def forget(self) -> None:
         """Back to knowing nothing (tests, settings changed)."""

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from django.urls import reverse
 
 from dashboard import standing
-from dashboard.formats import age, count, duration, plural, rate, shortened
+from dashboard.formats import UNKNOWN, age, count, duration, plural, rate, shortened
 from dashboard.links import jobs_url
 from dashboard.overall import Overall
-from dashboard.standing import busy_words, drains_in, is_late
+from dashboard.standing import drains_in, is_late, unserved
+
+ALLOWED = 0.05
+"""Over half a minute a little less may be done than comes: the next minute makes up for it."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,10 @@ def summary(overall: Overall) -> str:
     runs = f"{plural(running, 'job')} {'runs' if running == 1 else 'run'}" if running else "No job runs"
     waits = f"{count(waiting)} {'waits' if waiting == 1 else 'wait'}" if waiting else "none waits"
     died = f"{count(dead)} {'is' if dead == 1 else 'are'} dead" if dead else "none is dead"
-    return f"{runs}, {waits}, {died}."
+    now = f"{runs}, {waits}, {died}."
+    if not (overall.day and overall.day.ended):
+        return now
+    return f"{now} In 24 hours {count(overall.day.ended)} ended, {overall.day.share} of them well."
 
 
 def answers(overall: Overall) -> list[Answer]:
@@ -47,12 +53,12 @@ def answers(overall: Overall) -> list[Answer]:
 
 
 def _alive(overall: Overall) -> Answer:
-    url = reverse("dashboard:workers")
+    question, url = "Is the scheduler alive?", reverse("dashboard:workers")
     if overall.workers:
         detail = f"{plural(overall.workers, 'worker')} on {plural(overall.hosts, 'host')}"
-        return Answer("Is anything running jobs?", "succeeded", "Yes", detail, url)
+        return Answer(question, "succeeded", "Yes", detail, url)
     waits = any(pool["ready"] or pool["leased"] for pool in overall.pools)
-    return Answer("Is anything running jobs?", "warning" if waits else "", "No", "no worker is alive", url)
+    return Answer(question, "warning" if waits else "", "No", "no worker is alive", url)
 
 
 def _late(overall: Overall) -> Answer:
@@ -70,17 +76,24 @@ def _late(overall: Overall) -> Answer:
     detail = f"oldest in {shortened(worst['name'], 24)}" + (
         f", and {plural(len(late) - 1, 'more pool')}" if len(late) > 1 else ""
     )
-    return Answer(
-        question, "warning", age(worst["oldest_ready_age_seconds"]), detail, jobs_url(state="ready", pool=worst["name"])
-    )
+    url = jobs_url(state="ready", pool=worst["name"])
+    return Answer(question, "warning", age(worst["oldest_ready_age_seconds"]), detail, url)
 
 
 def _failed(overall: Overall) -> Answer:
-    dead, retrying = overall.count("dead"), overall.count("retry_wait") or 0
-    again = f"{count(retrying)} failed and will be retried" if retrying else "nothing waits for a retry"
-    if not dead:
-        return Answer("What failed for good?", "succeeded", "Nothing", again, reverse("dashboard:dead"))
-    return Answer("What failed for good?", "dead", plural(dead, "job"), again, reverse("dashboard:dead"))
+    dead, retrying, day = overall.count("dead"), overall.count("retry_wait") or 0, overall.day
+    url = reverse("dashboard:dead")
+    if day is None or dead is None:
+        return Answer("What failed in 24 hours?", "", UNKNOWN, "nothing is known yet", url)
+    in_all = f"{count(dead)} dead in all" if dead else "none is dead"
+    waits = f", {count(retrying)} to be retried" if retrying else ""
+    if day.release:
+        question, died = "What failed since the deploy?", day.died_since
+        detail = f"{shortened(day.release, 16)}; {in_all}"
+    else:
+        question, died, detail = "What failed in 24 hours?", day.died, in_all
+    mark = "dead" if died else "succeeded"
+    return Answer(question, mark, plural(died, "job") if died else "Nothing", detail + waits, url)
 
 
 def _drain(overall: Overall) -> Answer:
@@ -102,8 +115,21 @@ def _drain(overall: Overall) -> Answer:
 
 
 def _keeping_up(overall: Overall) -> Answer:
-    question, url = "How fast are we?", reverse("dashboard:pools")
+    """Over half a minute: whether as much is done as comes, where anything waits at all."""
+    question, url = "Are we keeping up?", reverse("dashboard:charts")
     done = sum(pool["throughput_per_second"] or 0 for pool in overall.pools)
-    busy = sum(pool["leased"] for pool in overall.pools)
-    slots = sum(pool["slots_actual"] or 0 for pool in overall.pools)
-    return Answer(question, "succeeded" if done else "", f"{rate(done)} jobs/s", busy_words(busy, slots), url)
+    new = sum(pool["enqueued_per_second"] or 0 for pool in overall.pools)
+    detail = f"{rate(round(done, 1))}/s done, {rate(round(new, 1))}/s new"
+    waiting = [pool for pool in overall.pools if pool["ready"] and not pool["paused"]]
+    if not overall.known:
+        return Answer(question, "", UNKNOWN, "nothing is known yet", url)
+    if not waiting or (done and done >= new) or all(drains_in(pool) == "now" for pool in waiting):
+        ahead = f", by {rate(done - new)}/s" if waiting and done - new >= 0.5 else ""
+        return Answer(question, "succeeded", f"Yes{ahead}", detail, url)
+    if not done:
+        late = any(is_late(pool) or unserved(pool) for pool in waiting)
+        return Answer(question, "warning" if late else "succeeded", "No" if late else "Yes", detail, url)
+    behind = new - done
+    if behind < ALLOWED * new:
+        return Answer(question, "succeeded", "Yes", detail, url)
+    return Answer(question, "warning", f"No, by {rate(behind)}/s", detail, url)

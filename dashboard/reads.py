@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -17,9 +18,11 @@ from django.core.signals import setting_changed
 from django.db import DatabaseError
 from django.dispatch import receiver
 
+from dashboard.day import FINE_MINUTES, MINUTES, STEP, Day, day_of
+from dashboard.hosts import Fleet, fleet_of
 from dashboard.kept import Kept
 from dashboard.mutes import Quiet
-from dashboard.overall import LastKnown, Overall
+from dashboard.overall import UNREACHABLE, LastKnown, Overall
 from jobs import api
 from jobs.api import (
     BulkOperation,
@@ -32,6 +35,7 @@ from jobs.api import (
     Point,
     PoolSettings,
     Reason,
+    Release,
     Scaling,
     Worker,
     run_history,
@@ -70,8 +74,17 @@ DIAGNOSIS_SECONDS = 5.0
 PACE_EVERY_SECONDS = 10.0
 """So often it is read what each pool did lately: as often as the engine closes a step of its series."""
 
+DAY_EVERY_SECONDS = 5.0
+"""So often the last 24 hours are added up."""
+
+FLEET_EVERY_SECONDS = 5.0
+"""So often it is looked which hosts have gone silent or run old code."""
+
 WORKFLOWS_EVERY_SECONDS = 5.0
 """So often the history of runs is summed up."""
+
+TEN_SECONDS = timedelta(seconds=10)
+"""The finest step of what happened."""
 
 NODES_AT_ONCE = 1_000
 """So many nodes of a run are read in one round trip."""
@@ -98,6 +111,8 @@ _mutes: Kept[Quiet] = Kept(MUTES_EVERY_SECONDS)
 _quiet_dead: Kept[int] = Kept(MUTES_EVERY_SECONDS)
 _workflows: Kept[list[DefinitionView]] = Kept(WORKFLOWS_EVERY_SECONDS)
 _late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
+_day: Kept[Day] = Kept(DAY_EVERY_SECONDS)
+_fleet: Kept[Fleet] = Kept(FLEET_EVERY_SECONDS)
 _forecast: Kept[Forecast] = Kept(FORECAST_EVERY_SECONDS)
 _points: dict[tuple[str, int], Kept[list[Point]]] = {}
 _diagnosis: Kept[list[Verdict]] = Kept(DIAGNOSIS_EVERY_SECONDS)
@@ -108,7 +123,7 @@ _shares: Kept[dict[str, dict[str, Figures]]] = Kept(PACE_EVERY_SECONDS)
 def forget() -> None:
     """All that was read: the next page reads it anew."""
     last_known.forget()
-    for kept in (_late, _workflows, _forecast, _diagnosis, _shares, _mutes, _quiet_dead):
+    for kept in (_late, _day, _fleet, _workflows, _forecast, _diagnosis, _shares, _mutes, _quiet_dead):
         kept.forget()
     _pace.clear()
     _points.clear()
@@ -145,16 +160,42 @@ def _overall() -> Overall:
         snapshot, everything = api.stats.snapshot(), api.scheduler.paused()
         late = _late.read(lambda: tuple(schedule.name for schedule in api.schedules.late()))
         quiet_dead = _quiet_dead.read(_dead_that_are_muted)
+        fleet = _fleet.read(lambda: fleet_of(api.workers.list()))
     return Overall(
-        pools=tuple(pool.as_dict() for pool in snapshot.pools),
+        pools=tuple(pool.as_dict() | {"enqueued_per_second": pool.enqueued_per_second} for pool in snapshot.pools),
         states={str(state): number for state, number in snapshot.states.items()},
         hosts=snapshot.hosts,
         workers=snapshot.workers,
         late=late,
         quiet_dead=quiet_dead,
         paused=msgspec.to_builtins(everything) if everything else None,
+        day=_last_day(),
+        silent=fleet.silent,
+        outdated=fleet.outdated,
+        newest=fleet.newest,
         at=snapshot.server_time,
     )
+
+
+def _last_day() -> Day | None:
+    """As it was last known where it cannot be added up in time: that is no reason to call the store away."""
+    try:
+        with api.budget(HISTORY_BUDGET_SECONDS):
+            return _day.read(_read_day)
+    except UNREACHABLE:
+        return _day.last
+
+
+def _read_day() -> Day:
+    points = api.stats.points(None, MINUTES, step=STEP)
+
+    def since(at: datetime) -> Sequence[Point]:
+        minutes = (datetime.now(UTC) - at).total_seconds() / 60
+        if minutes > FINE_MINUTES:
+            return [point for point in points if point.at >= at]
+        return [point for point in api.stats.points(None, max(0.0, minutes)) if point.at >= at - TEN_SECONDS]
+
+    return day_of(points, api.workers.releases(MINUTES), since)
 
 
 last_known = LastKnown(_overall)
@@ -303,11 +344,29 @@ def workers() -> list[Worker]:
         return list(api.workers.list())
 
 
+def releases(minutes: int) -> Sequence[Release]:
+    """The deploys of the last minutes, oldest first."""
+    with _asking():
+        return api.workers.releases(minutes)
+
+
+def next_to_fire(most: int) -> list[str]:
+    """The schedules that fire next, by name."""
+    with _asking():
+        return api.schedules.next_to_fire(most)
+
+
 def points(pool: str, minutes: int) -> list[Point]:
     """What a pool (``""``: all of them) did lately. Kept for a while: of a month it is a lot to read."""
     with _asking(HISTORY_BUDGET_SECONDS):
         kept = _points.setdefault((pool, minutes), Kept(HISTORY_EVERY_SECONDS))
         return kept.read(lambda: api.stats.points(pool or None, minutes))
+
+
+def next_due() -> dict[str, datetime]:
+    """State → when the first of its jobs is due."""
+    with _asking():
+        return api.stats.next_due()
 
 
 def backlog(minutes: int) -> list[Noted]:
@@ -391,6 +450,11 @@ def first_failures(run_ids: Sequence[str]) -> Mapping[str, NodeView]:
 def schedules() -> Sequence[Any]:
     """All rows of schedules, by name. They are in the database, and need no store."""
     return api.schedules.list()
+
+
+def schedules_named(names: Sequence[str]) -> Sequence[Any]:
+    """The rows of these schedules, of those that there are."""
+    return api.schedules.named(names)
 
 
 def schedule(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.formats import count, duration, moment, read_moment
+from dashboard.formats import count, duration, near, read_moment
 
 LATE_SECONDS = 60.0
 """A job that is ready for longer than this is late."""
@@ -35,7 +35,7 @@ def paused_words(pause: dict[str, Any]) -> str:
     if pause.get("by"):
         words += f" by {pause['by']}"
     if until := read_moment(pause.get("until")):
-        words += f" until {moment(until)}"
+        words += f" until {near(until, read_moment(pause.get('at')) or until)}"
     if pause.get("reason"):
         words += f": {pause['reason']}"
     return words + "."

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from dashboard.formats import age, duration, moment, plural, shortened
+from dashboard.formats import age, duration, moment, plural, sentence, shortened
 from dashboard.overall import Overall
 from dashboard.standing import paused_words
 from jobs.core.job import Job
@@ -109,7 +109,7 @@ def what_happened(job: Job, overall: Overall) -> tuple[str, str]:
             )
             return (
                 tried,
-                f"{crashed} {_sentence(error_line(job))} It will not run again unless somebody resubmits it.".strip(),
+                f"{crashed} {sentence(error_line(job))} It will not run again unless somebody resubmits it.".strip(),
             )
         case JobState.CANCELLED:
             return (
@@ -131,7 +131,7 @@ def what_happened(job: Job, overall: Overall) -> tuple[str, str]:
         case JobState.RETRY_WAIT:
             return (
                 f"Attempt {job.attempt} failed.",
-                f"{_sentence(error_line(job))} {reason(job, overall).split('. ')[0]}.",
+                f"{sentence(error_line(job))} {reason(job, overall).split('. ')[0]}.",
             )
         case JobState.SCHEDULED:
             return reason(job, overall), f"Scheduled for {moment(job.run_at)}."
@@ -149,10 +149,6 @@ def _tries(job: Job) -> str:
     if job.attempt <= 1:
         return "At the first attempt."
     return f"At attempt {job.attempt}."
-
-
-def _sentence(text: str) -> str:
-    return text if not text or text[-1] in ".!?…" else text + "."
 
 
 def _first_start(job: Job) -> datetime | None:

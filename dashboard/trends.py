@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
 
-from dashboard.chart import Chart, Line, last_of
-from dashboard.formats import clock, count, duration, plural, rate
-from jobs.api import Noted, Point
+from dashboard.chart import Chart, Line, Mark, last_of
+from dashboard.formats import clock, count, duration, plural, rate, shortened
+from jobs.api import Noted, Point, Release
 from jobs.core.figures import Figures
 
 BUCKET = 10
@@ -84,13 +84,43 @@ class Steps:
         return f"between {first.day} {first:%b, %H:%M} and {last.day} {last:%b, %H:%M}"
 
 
-def throughput(steps: Steps) -> Chart:
+MARKS_SHOWN = 12
+"""The newest deploys of a range."""
+
+LABEL_ROOM = 22.0
+"""Percent of the width that the name of a deploy needs."""
+
+
+def deploys(releases: Sequence[Release], steps: Steps) -> tuple[Mark, ...]:
+    """Where releases lie within the range. The newest is named, and each older one that has room for its name."""
+    first, last = steps.starts[0], steps.end
+    found: list[Mark] = []
+    free = 200.0
+    for release in sorted(releases, key=lambda release: release.at, reverse=True):
+        if not first <= release.at <= last or len(found) == MARKS_SHOWN:
+            continue
+        place = round(100 * (release.at - first) / (last - first), 2)
+        name = shortened(release.name, 16)
+        has_room = free - place >= LABEL_ROOM
+        found.append(Mark(place, release.name, f"deploy {name}" if has_room else ""))
+        if has_room:
+            free = place - (LABEL_ROOM if place > 70 else 0)
+    return tuple(reversed(found))
+
+
+def _told(marks: Sequence[Mark]) -> str:
+    """`` Deploys: 41d07aa, 9f3c2ab.``"""
+    return f" Deploy{'s' if len(marks) > 1 else ''}: {', '.join(mark.name for mark in marks)}." if marks else ""
+
+
+def throughput(steps: Steps, releases: Sequence[Release] = ()) -> Chart:
     """Jobs that came and jobs that succeeded per second, with deaths on a track of their own."""
+    marks = deploys(releases, steps)
     done, new, deaths = steps.counts("succeeded"), steps.counts("enqueued"), steps.counts("dead")
     return Chart(
         slug="throughput",
         title="Jobs per second",
-        sentence=f"{plural(sum(done), 'job')} succeeded and {count(sum(deaths))} died {steps.span}.",
+        sentence=f"{plural(sum(done), 'job')} succeeded and {count(sum(deaths))} died {steps.span}.{_told(marks)}",
         starts=steps.starts,
         step=steps.range.step,
         lines=(
@@ -101,10 +131,11 @@ def throughput(steps: Steps) -> Chart:
         unit="/s",
         deaths=deaths if any(deaths) else (),
         area=True,
+        marks=marks,
     )
 
 
-def failures(steps: Steps) -> Chart:
+def failures(steps: Steps, releases: Sequence[Release] = ()) -> Chart:
     """Attempts that failed, of them those whose job died, and attempts whose worker died."""
     names = (("failed", "failed", "retry_wait", 0), ("dead", "died", "dead", 0), ("crashed", "crashed", "", 1))
     sums = {name: sum(steps.counts(name)) for name, *_ in names}
@@ -115,6 +146,7 @@ def failures(steps: Steps) -> Chart:
             f"{plural(sums['failed'], 'attempt')} failed, {plural(sums['dead'], 'job')} died "
             f"and {plural(sums['crashed'], 'attempt')} crashed {steps.span}."
         ),
+        marks=deploys(releases, steps),
         starts=steps.starts,
         step=steps.range.step,
         lines=tuple(
@@ -126,17 +158,17 @@ def failures(steps: Steps) -> Chart:
     )
 
 
-def waits(steps: Steps) -> Chart:
+def waits(steps: Steps, releases: Sequence[Release] = ()) -> Chart:
     """How long jobs were ready before they were taken."""
-    return _percentiles("wait", "Wait", "waited", steps, "ready")
+    return _percentiles("wait", "Wait", "waited", steps, "ready", releases)
 
 
-def runs(steps: Steps) -> Chart:
+def runs(steps: Steps, releases: Sequence[Release] = ()) -> Chart:
     """How long attempts that succeeded ran."""
-    return _percentiles("run", "Run time", "ran", steps, "leased")
+    return _percentiles("run", "Run time", "ran", steps, "leased", releases)
 
 
-def _percentiles(what: str, title: str, verb: str, steps: Steps, mark: str) -> Chart:
+def _percentiles(what: str, title: str, verb: str, steps: Steps, mark: str, releases: Sequence[Release]) -> Chart:
     told = [getattr(figures, what).as_dict() for figures in steps.figures]
     whole = Figures()
     for figures in steps.figures:
@@ -160,6 +192,8 @@ def _percentiles(what: str, title: str, verb: str, steps: Steps, mark: str) -> C
         ),
         write=duration,
         unit="",
+        marks=deploys(releases, steps),
+        is_of_time=True,
     )
 
 

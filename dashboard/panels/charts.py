@@ -38,12 +38,13 @@ class Charts(Panel):
 def of_pool(pool: str, over: trends.Range, overall: Overall) -> list[Chart]:
     """Every chart of a pool, of all of them together where it is ``""``."""
     steps = trends.Steps(reads.points(pool, over.minutes), over, overall.now)
+    deploys = reads.releases(over.minutes)
     return [
-        trends.throughput(steps),
-        trends.failures(steps),
+        trends.throughput(steps, deploys),
+        trends.failures(steps, deploys),
         trends.backlog(reads.backlog(over.minutes), steps, pool),
-        trends.waits(steps),
-        trends.runs(steps),
+        trends.waits(steps, deploys),
+        trends.runs(steps, deploys),
     ]
 
 

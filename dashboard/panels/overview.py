@@ -1,18 +1,24 @@
-"""The overview: what needs somebody, the five questions, where the jobs stand, how each pool does."""
+"""The overview: what needs somebody, the five questions, where the jobs stand, what comes next, how each pool does."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db import DatabaseError
 from django.http import HttpRequest
 from django.urls import reverse
 
-from dashboard import needs, questions, reads, standing, trends
+from dashboard import evidence, needs, questions, reads, standing, trends
+from dashboard.firings import Line
+from dashboard.needs import Need
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.panels.charts import asked_range, range_links
 from dashboard.panels.workers import by_host
-from jobs.api import JobFilter
+from dashboard.permissions import OPERATE, may
+from jobs.api import ErrorGroup, JobFilter
+from jobs.api.schedules import ScheduleStatus
 from jobs.core.states import JobState
 
 SAMPLE = 100
@@ -20,6 +26,10 @@ SAMPLE = 100
 
 NEEDS_SHOWN = 5
 GROUPS_SHOWN = 4
+FIRINGS_SHOWN = 5
+STRIP = 12
+"""Last firings beside each schedule."""
+
 LIFE = (
     ("Waiting", (JobState.SCHEDULED, JobState.BLOCKED, JobState.READY, JobState.RETRY_WAIT)),
     ("Now", (JobState.LEASED,)),
@@ -34,35 +44,99 @@ class Overview(Panel):
     group = "Operate"
     key = "o"
     on_phone = True
+    styles = ("dashboard/overview.css",)
     refresh_seconds = 3.0
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
-        groups, chart, hosts = [], None, []
         over = asked_range(request)
-        if not overall.trouble:
-            groups = reads.error_groups(JobFilter(states=(JobState.DEAD,)), SAMPLE) if overall.count("dead") else []
-            chart = trends.throughput(trends.Steps(reads.points("", over.minutes), over, overall.now))
-            hosts = by_host(reads.workers())
+        groups = _groups(overall)
         sampled = sum(group.count for group in groups)
         loud = reads.mutes().loud(groups) if groups else []
         urgent = needs.needs(overall, loud, sampled)
+        notes = _notes(overall)
+        firing = _next_to_fire(overall)
         return {
             "headline": needs.headline(overall, urgent),
             "summary": questions.summary(overall),
-            "needs": urgent,
-            "needs_shown": urgent[:NEEDS_SHOWN],
+            "needs": [(need, _evidence(need, groups, notes, firing)) for need in urgent[:NEEDS_SHOWN]],
             "needs_more": max(0, len(urgent) - NEEDS_SHOWN),
             "answers": questions.answers(overall),
             "life": LIFE,
-            "pools": troubled_first(overall),
+            "life_notes": _life_notes(overall, groups, sampled),
+            "life_due": {} if overall.trouble else reads.next_due(),
+            "pools": [pool | {"line": notes.get(pool["name"])} for pool in troubled_first(overall)],
             "groups": groups[:GROUPS_SHOWN],
             "sampled": sampled,
-            "chart": chart,
+            "firing": firing,
+            "operates": may(request.user, OPERATE),
             "range": over,
             "ranges": range_links(request),
             "charts_url": f"{reverse('dashboard:charts')}?range={over.name}",
-            "hosts": hosts,
+            **_of_the_store(over, overall),
         }
+
+
+def _groups(overall: Overall) -> list[ErrorGroup]:
+    if overall.trouble or not overall.count("dead"):
+        return []
+    return reads.error_groups(JobFilter(states=(JobState.DEAD,)), SAMPLE)
+
+
+def _of_the_store(over: trends.Range, overall: Overall) -> dict[str, Any]:
+    if overall.trouble:
+        return {"chart": None, "hosts": []}
+    steps = trends.Steps(reads.points("", over.minutes), over, overall.now)
+    return {"chart": trends.throughput(steps, reads.releases(over.minutes)), "hosts": by_host(reads.workers())}
+
+
+def _notes(overall: Overall) -> Mapping[str, evidence.Evidence]:
+    """Pool → how much was ready in it over the last hour."""
+    if overall.trouble:
+        return {}
+    return evidence.backlogs(reads.backlog(evidence.MINUTES), overall.now, [pool["name"] for pool in overall.pools])
+
+
+def _next_to_fire(overall: Overall) -> list[Line]:
+    """The schedules that fire next, late ones first; none where they cannot be read."""
+    if overall.trouble:
+        return []
+    try:
+        names = reads.next_to_fire(FIRINGS_SHOWN)
+        rows = {row.name: row for row in reads.schedules_named(names)}
+        found = reads.schedule_status(list(rows), STRIP)
+    except DatabaseError:
+        return []
+    return [Line(rows[name], found.get(name, ScheduleStatus(name=name)), overall.now) for name in names if name in rows]
+
+
+def _evidence(
+    need: Need,
+    groups: Sequence[ErrorGroup],
+    notes: Mapping[str, evidence.Evidence],
+    firing: Sequence[Line],
+) -> dict[str, Any]:
+    """What is drawn beside a finding, under the name of its kind."""
+    kind, name = need.about
+    match kind:
+        case "group":
+            return {"group": next((group for group in groups if group.fingerprint == name), None)}
+        case "pool":
+            return {"line": notes.get(name)}
+        case "schedule":
+            return {"strip": next((line.strip for line in firing if line.name == name), None)}
+    return {}
+
+
+def _life_notes(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) -> dict[str, str]:
+    """State → a word on it that no live figure tells."""
+    notes = {}
+    if overall.day and overall.day.ended:
+        notes["succeeded"] = f"{overall.day.share} in 24 h"
+    dead = overall.count("dead") or 0
+    if groups:
+        errors = f"{len(groups)} error{'' if len(groups) == 1 else 's'}"
+        notes["dead"] = errors if sampled == dead else f"{errors} in the newest {sampled}"
+    return notes
 
 
 def troubled_first(overall: Overall) -> list[dict[str, Any]]:

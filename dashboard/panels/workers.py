@@ -71,6 +71,10 @@ class Member:
         return sum(self.worker.pools.values())
 
     @property
+    def stuck(self) -> int:
+        return sum(running.is_stuck for running in self.current)
+
+    @property
     def healthy(self) -> bool:
         return self.worker.alive and self.worker.state == "consuming"
 
@@ -104,6 +108,12 @@ class Host:
         return sum(member.worker.running for member in self.members if member.worker.alive)
 
     @property
+    def is_leaving(self) -> bool:
+        """Whether all of its workers take nothing new any more."""
+        alive = [member.worker for member in self.members if member.worker.alive]
+        return bool(alive) and all(worker.is_leaving for worker in alive)
+
+    @property
     def alive(self) -> bool:
         return any(member.worker.alive for member in (*self.members, self.supervisor) if member is not None)
 
@@ -114,6 +124,11 @@ class Host:
     @property
     def version(self) -> str:
         return self.supervisor.worker.version if self.supervisor else next((m.worker.version for m in self.members), "")
+
+    @property
+    def rss(self) -> int:
+        """Resident bytes of all its processes."""
+        return sum(member.worker.rss for member in (*self.members, self.supervisor) if member and member.worker.alive)
 
     @property
     def gone_words(self) -> str:

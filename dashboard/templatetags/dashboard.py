@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -17,7 +17,7 @@ from django.templatetags.static import static
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard import formats, links, reads, standing, stories, timeline
+from dashboard import evidence, formats, links, reads, standing, stories, timeline
 from dashboard.actions import BY_SLUG
 from dashboard.actions.base import Action
 from dashboard.overall import UNREACHABLE
@@ -79,6 +79,18 @@ def changes(facts: Any) -> str:
 
 def _worded(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@register.filter
+def at(found: Mapping[str, Any], key: str) -> Any:
+    """What stands under a key; empty where nothing does."""
+    return found.get(str(key), "")
+
+
+@register.filter
+def clock_short(at: datetime | None) -> str:
+    """``13:45``, or ``13:42:30`` where the seconds matter."""
+    return formats.clock(at).removesuffix(":00")
 
 
 @register.filter
@@ -326,6 +338,9 @@ def raw_json(value: Any) -> str:
     return text if len(text) <= 20_000 else ""
 
 
+CELLS_A_ROW, CELLS_SHOWN = 16, 64
+
+
 @register.simple_tag
 def mute_of(group: ErrorGroup) -> Mute | None:
     """What mutes a group of dead jobs now; None where it shouts."""
@@ -342,52 +357,63 @@ def from_ms(milliseconds: int) -> datetime:
 
 
 @register.simple_tag
-def slot_cells(busy: int, slots: int) -> SafeString:
-    """One cell per slot, the busy ones filled; above 64 slots each cell stands for several."""
+def slot_cells(busy: int, slots: int, stuck: int = 0, *, leaving: bool = False) -> SafeString:
+    """One cell per slot, the busy ones filled, of these the ``stuck`` ones outlined in red; free ones of a worker that
+    takes nothing new are hatched. Above 64 slots each cell stands for several.
+    """
     busy, slots = max(0, min(busy, slots)), max(0, slots)
-    step = max(1, -(-slots // 64))
+    step = max(1, -(-slots // CELLS_SHOWN))
     cells = range(-(-slots // step))
-    per_row = 16
-    width, height = min(len(cells), per_row) * 9, -(-len(cells) // per_row) * 11
+    width, height = max(1, min(len(cells), CELLS_A_ROW) * 9), max(1, -(-len(cells) // CELLS_A_ROW) * 11)
+
+    def kind(cell: int) -> str:
+        if cell * step >= busy:
+            return "leaving" if leaving else "free"
+        return "stuck" if cell * step < stuck else "busy"
+
     drawn = format_html_join(
         "",
-        '<rect class="{}" x="{}.5" y="{}.5" width="6" height="8" rx="1.5"/>',
-        (("busy" if cell * step < busy else "free", cell % per_row * 9, cell // per_row * 11) for cell in cells),
+        '<path class="{}" d="M{} {}{}"/>',
+        (
+            (found := kind(cell), cell % CELLS_A_ROW * 9 + 0.5, cell // CELLS_A_ROW * 11 + 0.5, _CELLS[found])
+            for cell in cells
+        ),
     )
+    words = f"{busy} of {slots} slots busy"
+    words += f", {stuck} with a job that is stalled" if stuck else ""
+    words += ", no new jobs" if leaving else ""
     return format_html(
-        '<svg class="cells" role="img" aria-label="{} of {} slots busy" '
-        'viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>',
-        busy,
-        slots,
-        max(1, width),
-        max(1, height),
-        max(1, width),
-        max(1, height),
+        '<svg class="cells" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>',
+        words,
+        width,
+        height,
+        width,
+        height,
         drawn,
     )
 
 
-@register.simple_tag
-def trend(hours: list[int]) -> SafeString:
-    """How many in each of the last 24 hours: a bar each, the present hour last. In words in its label."""
-    most = max(hours, default=0)
-    if not most:
+_BOX = "h6v8h-6z"
+_CELLS = {"busy": _BOX, "free": _BOX, "stuck": _BOX, "leaving": f"{_BOX}m0 5l4 -5m2 3l-4 5"}
+"""The shape of each kind of cell: told apart without colour."""
+
+
+@register.simple_tag(takes_context=True)
+def trend(context: Context, group: ErrorGroup) -> SafeString:
+    """Deaths of a group by the hour as bars, with the last deploy among them; in words in the label."""
+    overall = context["overall"]
+    found = evidence.trend(group, overall.now, overall.day.released_at if overall.day else None)
+    if found is None:
         return SafeString("")
-    words = (
-        f"By hour, over 24 hours: at most {formats.plural(most, 'job')} in one, {formats.count(hours[-1])} in the last."
-    )
-    bars = "".join(
-        f"M{place * 5}.5 28v-{max(2, round(26 * number / most))}h4v{max(2, round(26 * number / most))}z"
-        for place, number in enumerate(hours)
-        if number
-    )
+    deploy = SafeString("")
+    if found.deploy is not None:
+        deploy = format_html('<path class="deploy" d="M{} 0V28"/>', f"{found.deploy:g}")
     return format_html(
-        '<svg class="trend" role="img" aria-label="{}" viewBox="0 0 {} 28" width="{}" height="28">'
-        '<path class="is-dead" d="{}"/></svg>',
-        words,
-        len(hours) * 5,
-        len(hours) * 5,
-        bars,
+        '<svg class="trend" role="img" aria-label="{}" viewBox="0 0 120 28" width="120" height="28">'
+        '<path class="ground" d="M0 27.5H120"/><path class="is-dead" d="{}"/>{}</svg>',
+        found.label,
+        found.path,
+        deploy,
     )
 
 

@@ -29,6 +29,8 @@ LATE_MS = 2_000
 IN_A_QUERY = 1_000
 """Names: a database takes so many in one."""
 
+ANY_TIME_MS = 2**53
+
 OUTCOMES = {
     JobState.SUCCEEDED: "succeeded",
     JobState.DEAD: "failed",
@@ -144,7 +146,13 @@ def late(limit: int = 1000) -> list[LateSchedule]:
     return sorted(found, key=lambda one: -one.seconds)[:limit]
 
 
+def next_to_fire(limit: int = 5) -> list[str]:
+    """The schedules that fire next, by name; those that are late already come first. StoreUnavailable."""
+    return [name for name, _ in get_engine().schedules.overdue(ANY_TIME_MS, limit)]
+
+
 alate = twin(late)
+anext_to_fire = twin(next_to_fire)
 astatus = twin(status, uses_database=True)
 
 

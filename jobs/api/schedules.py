@@ -20,7 +20,17 @@ from jobs.api.forecast import Forecast, aforecast, forecast
 from jobs.api.schedule_files import Imported, export, import_
 from jobs.api.schedule_making import ANY_TIME, BackfillProgress, backfill, backfill_count, run
 from jobs.api.schedule_rows import ScheduleNotFound, get, of_people, record_change, saved, shown_fields
-from jobs.api.schedule_status import FiringView, LateSchedule, ScheduleStatus, alate, astatus, late, status
+from jobs.api.schedule_status import (
+    FiringView,
+    LateSchedule,
+    ScheduleStatus,
+    alate,
+    anext_to_fire,
+    astatus,
+    late,
+    next_to_fire,
+    status,
+)
 from jobs.core import schedule
 from jobs.core.job import moment
 from jobs.core.schedule import Preview
@@ -57,6 +67,11 @@ def update(name: str, *, by: str = "", **changes: Any) -> Schedule:
 def list() -> Sequence[Schedule]:
     """All schedules, by name."""
     return [*Schedule.objects.order_by("name")]
+
+
+def named(names: Iterable[str]) -> Sequence[Schedule]:
+    """Those of these names that there are, by name."""
+    return [*Schedule.objects.filter(name__in=[*names]).order_by("name")]
 
 
 def delete(name: str) -> None:
@@ -144,6 +159,7 @@ acreate = twin(create, uses_database=True)
 aupdate = twin(update, uses_database=True)
 aget = twin(get, uses_database=True)
 alist = twin(list, uses_database=True)
+anamed = twin(named, uses_database=True)
 adelete = twin(delete, uses_database=True)
 apause = twin(pause, uses_database=True)
 aresume = twin(resume, uses_database=True)
@@ -187,6 +203,8 @@ __all__ = [
     "aimport",
     "alate",
     "alist",
+    "anamed",
+    "anext_to_fire",
     "apause",
     "apreview",
     "aresume",
@@ -206,6 +224,8 @@ __all__ = [
     "import_",
     "late",
     "list",
+    "named",
+    "next_to_fire",
     "pause",
     "pools_of",
     "preview",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from hmac import compare_digest
 from typing import Any
 
@@ -57,6 +58,11 @@ def backlog(minutes: float = 60) -> list[Noted]:
     return get_engine().backlog.notes(minutes)
 
 
+def next_due() -> dict[str, datetime]:
+    """State (``scheduled``, ``retry_wait``) → when the first of its jobs is due; a state without any is left out."""
+    return get_engine().partitions.next_due()
+
+
 def is_metrics_token(token: str) -> bool:
     """Whether it is the one of ``SCHEDULER["METRICS_TOKEN"]``; compared in the same time however much of it fits."""
     wanted = get_settings().metrics_token
@@ -70,3 +76,4 @@ adurations = twin(durations)
 aseries = twin(series)
 apoints = twin(points)
 abacklog = twin(backlog)
+anext_due = twin(next_due)

@@ -8,13 +8,18 @@ import msgspec
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
-from jobs.engine import Worker, get_engine
+from jobs.engine import Release, Worker, get_engine
 from jobs.engine.workers import Command
 
 
 def list() -> Sequence[Worker]:
     """All that were alive within the last hour, each host before its workers."""
     return get_engine().workers.all()
+
+
+def releases(minutes: float = 43_200) -> Sequence[Release]:
+    """The versions of your code that workers first told of in the last ``minutes``, oldest first: its deploys."""
+    return get_engine().workers.releases(minutes)
 
 
 def get(id: str) -> Worker:
@@ -42,6 +47,7 @@ def _command(id: str, command: Command) -> Worker:
 
 
 alist = twin(list)
+areleases = twin(releases)
 aget = twin(get)
 adrain = twin(drain, uses_database=True)
 astop = twin(stop, uses_database=True)

@@ -42,7 +42,7 @@ from jobs.engine.series import Point, Series
 from jobs.engine.stats import Snapshot, Stats
 from jobs.engine.types import TypeOverrides, Types
 from jobs.engine.upkeep import Upkeep
-from jobs.engine.workers import Worker, WorkerInfo, WorkerNotFound, Workers
+from jobs.engine.workers import Release, Worker, WorkerInfo, WorkerNotFound, Workers
 from jobs.engine.workflows import Workflows
 from jobs.store.codec.ids import new_token
 from jobs.store.connection import Store
@@ -82,6 +82,7 @@ __all__ = [
     "PromoteReply",
     "Reason",
     "RecoverReply",
+    "Release",
     "RenewReply",
     "Scaling",
     "Scope",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from jobs.core.job import Route
+from jobs.core.job import Route, moment
 from jobs.store.connection import Store
 from jobs.store.keys import partition_keys
 from jobs.store.topology import Topology
 
 COUNTED = ("ready", "scheduled", "retry_wait", "blocked", "leased", "throttled", "dead")
 LIVE = COUNTED[:-1]
+WAITING = ("scheduled", "retry_wait")
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +59,25 @@ class Partitions:
             )
             for at, route in enumerate(routes)
         ]
+
+    def next_due(self) -> dict[str, datetime]:
+        """State (``scheduled``, ``retry_wait``) → when the first of its jobs is due; empty states are left out."""
+        routes = self._topology.partitions()
+
+        def first(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            for route in routes:
+                keys = partition_keys(self._store.namespace, route)
+                for state in WAITING:
+                    pipeline.zrange(keys.index(state), 0, 0, withscores=True)
+            return list(pipeline.execute())
+
+        replies = self._store.read(first) if routes else []
+        firsts = {
+            state: [found[0][1] for found in replies[place :: len(WAITING)] if found]
+            for place, state in enumerate(WAITING)
+        }
+        return {state: moment(int(min(scores))) for state, scores in firsts.items() if scores}
 
     def _count(self, client: Any, routes: Sequence[Route]) -> list[int]:
         pipeline = client.pipeline(transaction=False)

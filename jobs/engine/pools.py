@@ -105,6 +105,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     parked: int = 0  # of the ready ones: nobody here knows their type
     throttled: int = 0  # of the ready ones: a limit of their type holds them back
     run_seconds: float | None = None  # mean time of an attempt lately; None before the first has ended
+    enqueued_per_second: float = 0.0
 
     @property
     def load(self) -> float | None:
@@ -253,6 +254,7 @@ class Pools:
                     throughput_per_second=round(pace.rate, 3),
                     parked=parked,
                     run_seconds=pace.run_seconds,
+                    enqueued_per_second=round(pace.coming, 3),
                     **counts,
                 )
             )
@@ -336,9 +338,10 @@ class _PartitionFacts:
 
 
 class _Pace(NamedTuple):
-    """How fast a pool works: attempts ended per second lately, and the mean seconds of one."""
+    """How fast a pool works: attempts ended and jobs enqueued per second lately, and the mean seconds of an attempt."""
 
     rate: float
+    coming: float
     run_seconds: float | None
 
     @classmethod
@@ -349,7 +352,8 @@ class _Pace(NamedTuple):
         run_seconds = lately.run_seconds
         if run_seconds is None and before:
             run_seconds = sum(before) / len(before) / 1000
-        return cls(lately.ended / recent[0].seconds if recent else 0.0, run_seconds)
+        seconds = recent[0].seconds if recent else 1.0
+        return cls(lately.ended / seconds, lately.count("enqueued") / seconds, run_seconds)
 
 
 def _predicted_wait(

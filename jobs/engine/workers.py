@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -18,6 +18,13 @@ Command = Literal["drain", "stop"]
 
 LEAVING = ("draining", "stopping")
 """How the state of a worker begins that takes nothing new any more."""
+
+
+class Release(NamedTuple):
+    """A version of the code that workers run, and when one of them first told of it."""
+
+    name: str
+    at: datetime
 
 
 class WorkerNotFound(SchedulerError):
@@ -108,7 +115,7 @@ class Workers:
         self._keys = HostKeys(store.namespace)
 
     def beat(self, infos: Sequence[WorkerInfo], *, ttl_ms: int) -> dict[str, list[str]]:
-        """Says that these are alive, for ``ttl_ms``; the commands left for each.
+        """Says that these, which are of one host, are alive, for ``ttl_ms``; the commands left for each.
 
         A command is given again until the worker's state says that it drains or stops.
         """
@@ -116,7 +123,9 @@ class Workers:
         items: list[Any] = []
         for info in infos:
             items += (info.id, msgspec.msgpack.encode((ttl_ms, info)), "1" if info.is_leaving else "")
-        reply = self._store.run("worker_beat", self._keys, items, given_now="" if now is None else now, ttl=ttl_ms)
+        release = infos[0].version if infos else ""
+        given = "" if now is None else now
+        reply = self._store.run("worker_beat", self._keys, items, given_now=given, ttl=ttl_ms, release=release)
         return {info.id: [command.decode()] if command else [] for info, command in zip(infos, reply, strict=True)}
 
     def leave(self, ids: Iterable[str]) -> None:
@@ -158,6 +167,17 @@ class Workers:
                 Worker(**facts, alive=alive_until > now, last_seen_ms=max(0, alive_until - ttl_ms), now_ms=now)
             )
         return sorted(workers, key=lambda worker: (worker.host, not worker.is_host, worker.id))
+
+    def releases(self, minutes: float) -> list[Release]:
+        """The versions that workers first told of in the last ``minutes``, oldest first.
+
+        One that comes back, as in a rollback, is none: it was seen before.
+        """
+        since = (self._clock.now_ms() or self._store.time_ms()) - int(minutes * 60_000)
+        found: Any = self._store.read(
+            lambda client: client.zrange(self._keys.releases, since, "+inf", byscore=True, withscores=True)
+        )
+        return [Release(name.decode(errors="replace"), moment(int(at))) for name, at in found]
 
     def get(self, worker_id: str) -> Worker:
         """WorkerNotFound."""

@@ -1,13 +1,17 @@
--- Registers workers or proves them alive; forgets those that were gone for an hour.
+-- Registers workers or proves them alive, and notes when a release was first seen; forgets those that were gone for an
+-- hour.
 -- Reply: for each worker the command left for it, or ''; given again until the worker says that it has it
 local workers = KEYS[1] -- hash: worker id -> packed facts
 local alive = KEYS[2] -- zset: worker id -> counted as gone from then on
 local commands = KEYS[3] -- hash: worker id -> drain | stop
+local releases = KEYS[4] -- zset: version -> first told of, ms
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local ttl = tonumber(ARGV[2]) -- ms without a beat after which a worker counts as gone
-local items = 3 -- ARGV[3..]: worker id, packed facts, '1' if it obeys its command by now
+local release = ARGV[3] -- version of the code that these run, '' = none is told
+local items = 4 -- ARGV[4..]: worker id, packed facts, '1' if it obeys its command by now
 
 local FORGET_MS = 3600000
+local RELEASES_KEPT = 50
 
 local now = tonumber(given_now)
 if not now then
@@ -15,14 +19,18 @@ if not now then
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local reply = {}
-for i = 1, (#ARGV - 2) / 3 do
-  local id = ARGV[3 * i]
-  redis.call('HSET', workers, id, ARGV[3 * i + 1])
+for i = 1, (#ARGV - items + 1) / 3 do
+  local at = items + 3 * (i - 1)
+  local id = ARGV[at]
+  redis.call('HSET', workers, id, ARGV[at + 1])
   redis.call('ZADD', alive, now + ttl, id)
-  if ARGV[3 * i + 2] == '1' then
+  if ARGV[at + 2] == '1' then
     redis.call('HDEL', commands, id)
   end
   reply[i] = redis.call('HGET', commands, id) or ''
+end
+if release ~= '' and redis.call('ZADD', releases, 'NX', now, release) == 1 then
+  redis.call('ZREMRANGEBYRANK', releases, 0, -RELEASES_KEPT - 1)
 end
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', string.format('%.0f', now - FORGET_MS), 'LIMIT', 0, 100)) do
   redis.call('ZREM', alive, id)

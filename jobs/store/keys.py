@@ -169,12 +169,13 @@ class LimitKeys:
 class HostKeys:
     """The registry of workers."""
 
-    __slots__ = ("alive", "commands", "workers")
+    __slots__ = ("alive", "commands", "releases", "workers")
 
     def __init__(self, namespace: str) -> None:
         self.workers = f"{namespace}:{{workers}}:workers"  # hash: worker id → packed facts
         self.alive = f"{namespace}:{{workers}}:alive"  # zset: worker id → counted as gone from then on, ms
         self.commands = f"{namespace}:{{workers}}:commands"  # hash: worker id → drain | stop
+        self.releases = f"{namespace}:{{workers}}:releases"  # zset: version → first told of, ms. Bound: the newest 50
 
 
 class SettingKeys:
@@ -324,7 +325,7 @@ _PARTITION_KEY = re.compile(
     re.DOTALL,
 )
 _SHARED_KEY = re.compile(
-    r"^:(\{backlog\}:(halves|minutes)|\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands)"
+    r"^:(\{backlog\}:(halves|minutes)|\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands|releases)"
     r"|\{settings\}:(caps|limited|news|pauses|pools|scalings|services|topology|types)"
     r"|\{mutes\}:(clock|mutes)"
     r"|\{bulk\}:(clock|due|facts:.*|items:.*|order|results:.*)"

@@ -5,8 +5,7 @@ import { forms, icon } from "./forms.js";
 import { keys } from "./keys.js";
 import { Live } from "./live.js";
 import { element, morph } from "./morph.js";
-import { peek } from "./peek.js";
-import { clock, serverNow, setClock, tick } from "./time.js";
+import { clock, serverNow, setClock, tick, turning } from "./time.js";
 
 const line = document.getElementById("live");
 const panel = document.getElementById("panel");
@@ -120,7 +119,10 @@ function announce() {
 
 const LONGEST_ADDRESS = 12_000; // of a request for the rows that are shown; those beyond stay as they were loaded
 
+const SLOW_MS = 1_000; // from then on it is said what is waited for
+
 let fetching = false;
+let slow = false;
 let again = false;
 let timer;
 let refreshedAt = Date.now();
@@ -149,11 +151,14 @@ async function refresh() {
   }
   fetching = true;
   const started = performance.now();
+  const waits = setTimeout(() => isSlow(true), SLOW_MS);
   try {
     await (document.getElementById("rows") ? fetchRows() : fetchPanel());
   } catch {
     // the line to the server says what is wrong; the page keeps what it has
   }
+  clearTimeout(waits);
+  isSlow(false);
   took = performance.now() - started;
   refreshedAt = Date.now();
   fetching = false;
@@ -161,6 +166,13 @@ async function refresh() {
     again = false;
     refreshSoon(false);
   }
+}
+
+function isSlow(is) {
+  if (slow === is) return;
+  slow = is;
+  panel.setAttribute("aria-busy", String(is));
+  say();
 }
 
 /** Progress and countdowns change without a change of any figure: where they are shown they are asked for. */
@@ -243,7 +255,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest?.("[data-peek]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  peek(link);
+  import("./peek.js").then(({ peek }) => peek(link)); // which only lists need
 });
 
 document.addEventListener("click", (event) => {
@@ -283,7 +295,7 @@ function say() {
   const at = status.at ? clock(status.at) : "";
   const parts = {
     connecting: () => ["", "Connecting", ""],
-    live: () => (document.body.classList.contains("is-stale") ? ["warning", "Store unreachable", ""] : ["succeeded", "Live", at]),
+    live: () => (document.body.classList.contains("is-stale") ? ["warning", "Store unreachable", ""] : ["succeeded", "Live", slow ? "waits for this page" : at]),
     polling: () => ["succeeded", "Every 5 s", at],
     paused: () => ["pause", "On hold", `since ${clock(serverNow() - (Date.now() - status.since))}`],
     reconnecting: () => ["warning", status.silent === undefined ? "Reconnecting" : "Offline", `try ${status.tries + 1} in ${Math.max(0, Math.ceil((status.next - Date.now()) / 1000))} s`],
@@ -348,6 +360,7 @@ forms(refresh);
 document.addEventListener("panel:refresh", refresh);
 keys({ togglePause });
 ownZone();
+turning();
 if (panel) offer(panel);
 charts();
 say();

@@ -1,14 +1,20 @@
 // Moments and ages, by the server's clock and in the reader's zone.
 
-const AHEAD_MATTERS_MS = 3_000; // less may be the way from the server to here
+const AHEAD_MATTERS_MS = 2_000; // less may be the way from the server to here
+const MOMENTS = "times-as-moments"; // what the reader chose, in this browser
 
 let serverAhead = 0;
 let format;
+let dated;
+let asMoments = localStorage.getItem(MOMENTS) !== null;
 
 /** Sets the server's clock by a moment that it has just told, and the zone that the page is written in. */
 export function setClock(at, zone) {
   if (at) serverAhead = Date.parse(at) - Date.now();
-  if (zone && !format) format = clockOf(zone);
+  if (zone && !format) {
+    format = clockOf(zone);
+    dated = clockOf(zone, { day: "numeric", month: "short" });
+  }
   for (const line of document.querySelectorAll("[data-skew]")) {
     const wrong = Math.abs(serverAhead) > AHEAD_MATTERS_MS;
     line.hidden = !wrong;
@@ -17,8 +23,8 @@ export function setClock(at, zone) {
   }
 }
 
-function clockOf(zone) {
-  const options = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+function clockOf(zone, more = {}) {
+  const options = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", ...more };
   try {
     return new Intl.DateTimeFormat("en-GB", { ...options, timeZone: zone });
   } catch {
@@ -50,8 +56,48 @@ export function age(seconds) {
 export function tick() {
   const now = serverNow();
   for (const time of document.querySelectorAll("time[data-tick]")) {
-    const seconds = (Date.parse(time.dateTime) - now) / 1000;
-    const text = Math.abs(seconds) < 1 ? "now" : seconds > 0 ? `in ${age(seconds)}` : `${age(-seconds)} ago`;
+    const text = asMoments ? dated.format(new Date(time.dateTime)) : fromNow((Date.parse(time.dateTime) - now) / 1000);
     if (time.textContent !== text) time.textContent = text;
   }
+}
+
+function fromNow(seconds) {
+  if (Math.abs(seconds) < 1) return "now";
+  return seconds > 0 ? `in ${age(seconds)}` : `${age(-seconds)} ago`;
+}
+
+/** Times turn into moments and back: by their button, and by a click or a tap on any of them that is no link. */
+export function turning() {
+  const buttons = document.querySelectorAll("[data-times]");
+  const show = () => {
+    for (const button of buttons) button.setAttribute("aria-pressed", String(asMoments));
+    tick();
+  };
+  for (const button of buttons) button.hidden = false;
+  document.addEventListener("click", (event) => {
+    const time = event.target.closest("time[data-tick]");
+    if (!event.target.closest("[data-times]") && (!time || time.closest("a, button, summary") || !getSelection().isCollapsed)) return;
+    asMoments = !asMoments;
+    asMoments ? localStorage.setItem(MOMENTS, "1") : localStorage.removeItem(MOMENTS);
+    show();
+  });
+  document.addEventListener("copy", exactly);
+  show();
+}
+
+/** What is copied has its times in ISO 8601: an age means nothing elsewhere. */
+function exactly(event) {
+  const selection = getSelection();
+  const times = [...document.querySelectorAll("time[datetime]")].filter((time) => selection.containsNode(time, true));
+  if (!times.length || event.target.matches?.("input, textarea")) return;
+  let text = selection.toString();
+  let from = 0;
+  for (const time of times) {
+    const place = text.indexOf(time.textContent, from);
+    if (place < 0) continue;
+    text = text.slice(0, place) + time.dateTime + text.slice(place + time.textContent.length);
+    from = place + time.dateTime.length;
+  }
+  event.clipboardData.setData("text/plain", text);
+  event.preventDefault();
 }

@@ -17,7 +17,16 @@ from dataclasses import dataclass, field
 import pytest
 import uvicorn
 from django.contrib.auth.models import Permission, User
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    expect,
+    sync_playwright,
+)
 
 from dashboard import feed, reads
 from tests.dashboard.conftest import ROLES
@@ -133,6 +142,11 @@ class Complaints:
             if not request.url.startswith((site.url, site.url.replace("http", "ws"), "data:", "about:")):
                 self.found.append(f"foreign request: {request.url}")
 
+        def answered(response: Response) -> None:
+            if response.status >= 500 and response.request.resource_type == "document":
+                self.found.append(f"{response.status}: {response.url}")
+
+        page.on("response", answered)
         page.on("console", said)
         page.on("pageerror", lambda error: self.found.append(f"exception: {error}"))
         page.on("request", asked)

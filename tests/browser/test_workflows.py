@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Site, Visit, settle
-from tests.browser.test_everywhere import findings_in_every_look
+from tests.browser.test_everywhere import findings_in_every_look, fits
 from tests.dashboard.seeding import Shop
 from tests.support.runs import Runs
 
@@ -46,7 +46,7 @@ def test_a_run_passes_axe_and_never_scrolls_sideways(visit: Visit, runs: Runs, s
         for width in (320, 720, 1000, 1440, 3840):
             page.set_viewport_size({"width": width, "height": 800})
 
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+            assert fits(page), (path, width)
 
 
 def test_the_picture_is_zoomed_fitted_and_walked_by_keys(visit: Visit, runs: Runs) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import tracemalloc
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -102,3 +104,42 @@ async def test_it_lives_on_when_a_reading_fails(caplog: pytest.LogCaptureFixture
 
     assert frames[0]["figures"]["states.ready"] == "0"
     assert "dashboard.feed_failed" in caplog.text
+
+
+async def test_the_more_readers_the_rarer_a_frame_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_module, "GAP_SECONDS", 0.0)
+    monkeypatch.setattr(feed_module, "FRAMES_PER_SECOND", 100)
+    store = Store()
+    store.storm = True
+    feed = Feed(store)
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+
+    await asyncio.gather(*(take(feed, 3) for _ in range(10)))
+
+    assert loop.time() - started >= 2 * 10 / 100  # a tenth of a second between frames, for ten of them
+
+
+async def test_a_storm_leaves_nothing_behind_however_long_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed_module, "GAP_SECONDS", 0.02)
+    store = Store()
+    store.storm = True
+    feed = Feed(store)
+    async with aclosing(feed.frames()) as quick, aclosing(feed.frames()) as slow:
+        await anext(slow)  # and then never again: its reader does not keep up
+
+        async def held(frames: int) -> int:
+            for _ in range(frames):
+                await anext(quick)
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0]
+
+        tracemalloc.start()
+        try:
+            before, reads = await held(5), store.reads
+            after = await held(50)
+        finally:
+            tracemalloc.stop()
+
+    assert store.reads >= reads + 50
+    assert after - before < 50_000

@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
 
-from dashboard import questions, standing
+from dashboard import questions, reads, standing
+from dashboard.day import Day
 from dashboard.overall import Overall
 from tests.dashboard.browsing import text
 from tests.dashboard.seeding import Shop
+
+QUESTIONS = (
+    "Is the scheduler alive?",
+    "Is anything late?",
+    "What failed in 24 hours?",
+    "What failed since the deploy?",
+    "When do the pools drain?",
+    "Are we keeping up?",
+    "Waiting",  # what comes after them
+)
 
 
 def answer(viewer: Client, question: str) -> str:
     """What stands on the overview after a question and before the next one."""
     words = text(viewer.get("/dashboard/"))
-    asked = [found.question for found in questions.answers(Overall())]
-    assert question in asked
-    later = [words.find(other) for other in asked if words.find(other) > words.find(question)]
-    return words[words.find(question) + len(question) : min(later, default=None)]
+    assert question in words
+    later = [words.find(other) for other in QUESTIONS if words.find(other) > words.find(question)]
+    return words[words.find(question) + len(question) : min(later)]
 
 
-def test_is_anything_running_jobs_without_a_worker(viewer: Client, shop: Shop) -> None:
+def test_is_it_alive_without_a_worker(viewer: Client, shop: Shop) -> None:
     shop.ready()
 
-    assert "No no worker is alive" in answer(viewer, "Is anything running jobs?")
+    assert "No no worker is alive" in answer(viewer, "Is the scheduler alive?")
 
 
 def test_is_anything_late_with_a_job_that_waits_too_long(
@@ -39,12 +51,24 @@ def test_is_anything_late_with_a_job_that_waits_too_long(
     assert re.search(r"\d+ s oldest in reports", answer(viewer, "Is anything late?"))
 
 
-def test_what_failed_with_dead_jobs_and_one_that_will_be_retried(viewer: Client, shop: Shop) -> None:
+def test_what_failed_in_a_day_with_dead_jobs_and_one_that_will_be_retried(viewer: Client, shop: Shop) -> None:
     shop.dead()
     shop.dead()
     shop.retry_wait()
 
-    assert "2 jobs 1 failed and will be retried" in answer(viewer, "What failed for good?")
+    assert "2 jobs 2 dead in all, 1 to be retried" in answer(viewer, "What failed in 24 hours?")
+
+
+def test_what_failed_since_a_deploy_that_came_after_the_failure(viewer: Client, shop: Shop) -> None:
+    shop.dead()
+    day = Day(succeeded=9, died=1, release="9f3c2ab", released_at=datetime.now(UTC), died_since=0)
+
+    found = questions.answers(replace(reads.overall(), day=day))[2]
+    shop.worker(version="9f3c2ab")
+    reads.forget()
+
+    assert (found.answer, found.detail, found.mark) == ("Nothing", "9f3c2ab; 1 dead in all", "succeeded")
+    assert "9f3c2ab; 1 dead in all" in answer(viewer, "What failed since the deploy?")
 
 
 def test_when_do_the_pools_drain_with_one_that_nobody_serves(viewer: Client, shop: Shop) -> None:
@@ -53,11 +77,28 @@ def test_when_do_the_pools_drain_with_one_that_nobody_serves(viewer: Client, sho
     assert "Never reports never" in answer(viewer, "When do the pools drain?")
 
 
-def test_how_fast_are_we_with_slots_that_do_nothing(viewer: Client, shop: Shop) -> None:
-    shop.worker(pools={"default": 4})
-    shop.leased()
+def test_are_we_keeping_up_where_nothing_is_done(viewer: Client, shop: Shop) -> None:
+    shop.many(60)
 
-    assert "jobs/s 1 of 4 slots busy" in answer(viewer, "How fast are we?")
+    assert re.search(r"No 0/s done, [\d.]+/s new", answer(viewer, "Are we keeping up?"))
+
+
+@pytest.mark.parametrize(
+    ("done", "new", "ready", "wait", "words"),
+    [
+        (914.0, 842.0, 10, 60.0, "Yes, by 72/s"),
+        (842.0, 842.0, 10, 60.0, "Yes"),
+        (820.0, 842.0, 10, 60.0, "Yes"),
+        (642.0, 842.0, 10, 60.0, "No, by 200/s"),
+        (642.0, 842.0, 10, 1.0, "Yes"),  # jobs that wait start within a second
+        (0.0, 0.0, 0, 0.0, "Yes"),
+    ],
+)
+def test_are_we_keeping_up_by_rates(done: float, new: float, ready: int, wait: float, words: str) -> None:
+    pool = {"name": "a", "ready": ready, "paused": None, "workers": 1, "oldest_ready_age_seconds": 1.0}
+    rates = {"throughput_per_second": done, "enqueued_per_second": new, "predicted_wait_seconds": wait}
+
+    assert questions.answers(Overall(pools=(pool | rates,), states={}, workers=1))[4].answer == words
 
 
 def test_the_nine_counters_add_up_to_the_jobs_there_are_while_they_move(viewer: Client, shop: Shop) -> None:

@@ -21,7 +21,7 @@ def test_scripts_import_each_other_by_hashed_names(settings, tmp_path: Path) -> 
         path for path in (tmp_path / "dashboard").glob("main.*.js") if re.fullmatch(r"main\.\w{12}\.js", path.name)
     )
     imported = re.findall(r'from\s*"\./([^"]+)"', main.read_text())
-    assert len(imported) == 6
+    assert len(imported) == 5
     for name in imported:
         assert re.fullmatch(r"\w+\.\w{12}\.js", name)
         assert (tmp_path / "dashboard" / name).exists()

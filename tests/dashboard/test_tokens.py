@@ -59,12 +59,13 @@ class TestContrast:
 @pytest.mark.parametrize("state", list(JobState))
 def test_every_state_has_colours_a_class_and_a_shape(state: JobState) -> None:
     assert {f"state-{state}", f"state-{state}-tint", f"state-{state}-fill"} <= set(COLOURS)
-    assert f".is-{state} {{" in (STATIC / "dashboard.css").read_text()
+    assert f".is-{state} {{" in (STATIC / "base.css").read_text()
     assert f'<symbol id="{state}"' in (STATIC / "icons.svg").read_text()
 
 
 def test_only_the_tokens_name_colours() -> None:
-    rules = re.sub(r"/\*.*?\*/|::backdrop \{.*?\}", "", (STATIC / "dashboard.css").read_text(), flags=re.DOTALL)
+    sheets = "".join(path.read_text() for path in STATIC.glob("*.css") if path.name != "tokens.css")
+    rules = re.sub(r"/\*.*?\*/|::backdrop \{.*?\}", "", sheets, flags=re.DOTALL)
 
     assert not re.findall(r"#[0-9a-fA-F]{3,8}\b|\brgb|\bhsl", rules)
 

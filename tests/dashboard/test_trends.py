@@ -11,7 +11,7 @@ from django.test import Client
 
 from dashboard import trends
 from dashboard.chart import HEIGHT, LABEL_GAP, Chart, Line
-from dashboard.formats import rate
+from dashboard.formats import duration, rate
 from jobs.api import Noted, Point
 from jobs.core.figures import Figures
 from tests.dashboard.browsing import tags, text
@@ -158,3 +158,21 @@ class TestPage:
 
         assert "Jobs per second, last 7 days" in text(page)
         assert "/dashboard/charts/?range=7d" in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("longest", "labels"),
+    [
+        (0.0, ["3 ms", "2 ms", "1 ms", "0"]),
+        (0.14, ["150 ms", "100 ms", "50 ms", "0"]),
+        (1.2, ["1.5 s", "1 s", "500 ms", "0"]),
+        (40.0, ["45 s", "30 s", "15 s", "0"]),
+        (100.0, ["3 min", "2 min", "1 min", "0"]),
+        (7_000.0, ["3 h", "2 h", "1 h", "0"]),
+        (800_000.0, ["12 days", "8 days", "4 days", "0"]),
+    ],
+)
+def test_grid_lines_of_lengths_of_time_lie_where_people_count_them(longest: float, labels: list[str]) -> None:
+    found = Chart("x", "X", "", (NOW,), 60, (Line("p50", (longest,)),), duration, "", is_of_time=True)
+
+    assert found.scale == labels

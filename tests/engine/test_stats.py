@@ -95,3 +95,24 @@ def test_ended_jobs_are_counted_up_to_a_moment(steps: Steps, clock: ManualClock)
     assert (count([JobState.DEAD], until=noon), count([JobState.DEAD]), count([JobState.CANCELLED])) == (1, 2, 0)
     assert count([JobState.DEAD], pool="default", until=noon) == 1
     assert count([JobState.DEAD], pool="nowhere") == 0
+
+
+def test_when_the_next_of_those_that_wait_is_due_over_all_pools(engine: Engine, clock: ManualClock) -> None:
+    assert engine.partitions.next_due() == {}
+    Steps(engine, "a").enqueue(delay_ms=9_000, priority=7)
+    Steps(engine, "b").enqueue(delay_ms=5_000)
+    now = clock.now_ms()
+    assert now is not None
+
+    assert engine.partitions.next_due() == {"scheduled": moment(now + 5_000)}
+
+
+def test_how_many_come_a_second_is_told_beside_how_many_end(steps: Steps) -> None:
+    for _ in range(30):
+        steps.enqueue()
+    steps.complete(steps.lease())
+
+    (pool,) = steps.engine.pools.all()
+
+    assert pool.enqueued_per_second == pytest.approx(30 * pool.throughput_per_second, abs=0.05)
+    assert "enqueued_per_second" not in pool.as_dict()  # whose fields are promised

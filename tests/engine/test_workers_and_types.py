@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from jobs.conf import get_settings
+from jobs.core.job import moment
 from jobs.engine import Engine, TypeOverrides, WorkerInfo, WorkerNotFound
 from jobs.engine import types as types_module
 from jobs.exceptions import StoreUnavailable
@@ -61,6 +62,18 @@ def test_a_worker_that_leaves_is_forgotten(engine: Engine) -> None:
 
     assert [worker.id for worker in engine.workers.all()] == ["b"]
     assert engine.workers.beat([info("a")], ttl_ms=1_000) == {"a": []}
+
+
+def test_a_release_is_dated_by_the_first_that_told_of_it(engine: Engine, clock: ManualClock) -> None:
+    now = clock.now_ms()
+    assert now is not None
+    engine.workers.beat([info("a", version="1.0")], ttl_ms=1_000)
+    clock.advance(3_600)
+    engine.workers.beat([info("b", version="1.1")], ttl_ms=1_000)
+    engine.workers.beat([info("a", version="1.0")], ttl_ms=1_000)
+
+    assert engine.workers.releases(90) == [("1.0", moment(now)), ("1.1", moment(now + 3_600_000))]
+    assert [release.name for release in engine.workers.releases(30)] == ["1.1"]
 
 
 def test_a_command_reaches_its_worker(engine: Engine) -> None:

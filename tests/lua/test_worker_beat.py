@@ -11,9 +11,9 @@ from tests.support.partition import NOW
 HOUR = 3_600_000
 
 
-def beat(store: Store, *ids: str, now: int = NOW, obeying: str = "") -> Any:
+def beat(store: Store, *ids: str, now: int = NOW, obeying: str = "", release: str = "") -> Any:
     items = [value for worker in ids for value in (worker, f"facts of {worker}", "1" if worker == obeying else "")]
-    return store.run("worker_beat", HostKeys(store.namespace), items, given_now=now, ttl=30_000)
+    return store.run("worker_beat", HostKeys(store.namespace), items, given_now=now, ttl=30_000, release=release)
 
 
 def registry(store: Store) -> tuple[Any, Any, Any]:
@@ -54,3 +54,18 @@ def test_workers_that_are_gone_for_an_hour_are_forgotten(store: Store) -> None:
 
     beat(store, "a", now=NOW + 30_000 + HOUR)
     assert registry(store) == ({b"a": b"facts of a"}, {b"a": NOW + 60_000 + HOUR}, {})
+
+
+def test_a_release_is_noted_when_it_is_first_told_of_and_the_newest_are_kept(store: Store) -> None:
+    releases = HostKeys(store.namespace).releases
+    client: Any = store.client
+    beat(store, "a", now=NOW)
+    assert client.exists(releases) == 0
+
+    for minute in range(52):
+        beat(store, "a", now=NOW + minute * 60_000, release=f"v{minute}")
+    beat(store, "a", now=NOW + HOUR, release="v51")
+
+    assert client.zcard(releases) == 50
+    assert client.zrange(releases, 0, 0, withscores=True) == [(b"v2", NOW + 120_000)]
+    assert client.zscore(releases, "v51") == NOW + 51 * 60_000

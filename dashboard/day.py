@@ -1,0 +1,54 @@
+"""What the last 24 hours were like, and what became of jobs since the release that runs now."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from jobs.api import Point, Release
+
+MINUTES = 1440
+
+STEP = 300
+"""Seconds of the steps in which a whole day is read."""
+
+FINE_MINUTES = 120
+"""A release that is younger than this is followed in steps of ten seconds."""
+
+
+@dataclass(frozen=True)
+class Day:
+    """Jobs that ended in 24 hours; the newest release of your code in that time, and the jobs that died since."""
+
+    succeeded: int = 0
+    died: int = 0
+    release: str = ""
+    released_at: datetime | None = None
+    died_since: int = 0
+
+    @property
+    def ended(self) -> int:
+        return self.succeeded + self.died
+
+    @property
+    def share(self) -> str:
+        """``99.6 %`` succeeded; never 100 % where one died."""
+        return f"{math.floor(1000 * self.succeeded / self.ended) / 10:g} %" if self.ended else ""
+
+
+def day_of(points: Sequence[Point], releases: Sequence[Release], since: Callable[[datetime], Sequence[Point]]) -> Day:
+    """``since``: asks for what happened after a moment in steps as fine as there are."""
+    release = releases[-1] if releases else None
+    return Day(
+        succeeded=_sum(points, "succeeded"),
+        died=_sum(points, "dead"),
+        release=release.name if release else "",
+        released_at=release.at if release else None,
+        died_since=_sum(since(release.at), "dead") if release else 0,
+    )
+
+
+def _sum(points: Sequence[Point], name: str) -> int:
+    return sum(point.figures.count(name) for point in points)

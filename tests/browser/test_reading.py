@@ -1,0 +1,115 @@
+"""Reading: times as ages and as moments, a clock that is wrong, pages that stand still, without motion, on paper."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Site, Visit, session, settle
+from tests.dashboard.seeding import Shop
+
+SHIFTS = """() => new Promise((done) => {
+  let sum = 0;
+  const watch = new PerformanceObserver((list) => list.getEntries().forEach((entry) => (sum += entry.value)));
+  watch.observe({ type: "layout-shift", buffered: true });
+  setTimeout(() => done(sum), 50);
+})"""
+
+
+COPY = """() => {
+  getSelection().selectAllChildren(document.getElementById("panel"));
+  const event = new ClipboardEvent("copy", { clipboardData: new DataTransfer(), bubbles: true, cancelable: true });
+  document.body.dispatchEvent(event);
+  getSelection().removeAllRanges();
+  return event.clipboardData.getData("text/plain");
+}"""
+"""What the clipboard is given when all of the panel is copied."""
+
+CLIPPED = """() => [...document.querySelectorAll("main :is(.traceback, .scroll, .inset)")]
+  .filter((each) => each.scrollHeight > each.clientHeight + 1).map((each) => each.className)"""
+
+
+def test_ages_tick_without_the_network_turn_into_moments_and_are_copied_as_iso(visit: Visit, shop: Shop) -> None:
+    job_id = shop.dead()
+    page = visit("viewer", f"/dashboard/jobs/{job_id}/")
+    settle(page)
+    page.get_by_role("button", name="Hold live updates").click()
+    age = page.locator("#panel time[data-tick]").first
+    moment = str(age.get_attribute("datetime"))
+    assert moment.endswith("Z")
+    before = age.text_content()
+
+    expect(age).not_to_have_text(str(before))
+    assert moment in page.evaluate(COPY)
+    assert str(age.get_attribute("title")).endswith("UTC")
+
+    age.click()
+    clock = moment[11:19]
+    expect(age).to_contain_text(clock)
+    page.reload()
+    expect(age).to_contain_text(clock)
+    page.locator(".rail").get_by_role("button", name="Moments, not ages").press("Enter")
+    expect(age).to_contain_text("ago")
+
+
+def test_a_clock_that_is_wrong_is_told_and_ages_go_by_the_server(visit: Visit, shop: Shop) -> None:
+    job_id = shop.dead()
+    page = visit("viewer", "/livez")
+    page.add_init_script("const now = Date.now; Date.now = () => now() + 600_000;")
+    page.goto(f"{page.url.removesuffix('/livez')}/dashboard/jobs/{job_id}/")
+
+    expect(page.locator(".rail [data-skew]")).to_contain_text("This device’s clock is 10 min ahead.")
+    assert "min" not in str(page.locator("#panel time[data-tick]").first.text_content())
+
+
+@pytest.mark.parametrize("path", ["/dashboard/", "/dashboard/dead/", "/dashboard/charts/"])
+def test_nothing_shifts_while_a_page_loads_and_goes_live(visit: Visit, shop: Shop, path: str) -> None:
+    shop.worker()
+    for _ in range(3):
+        shop.dead()
+    page = visit("viewer", path)
+    settle(page)
+
+    assert page.evaluate(SHIFTS) < 0.02
+
+
+class TestMotion:
+    def test_who_wants_none_sees_none(self, visit: Visit, shop: Shop) -> None:
+        page = visit("viewer", "/dashboard/")
+        settle(page)
+        shop.many(3)
+        expect(page.locator('[data-figure="states.ready"]')).to_have_text("3")
+
+        assert moving(page) == []
+        page.emulate_media(reduced_motion="no-preference")
+        assert moving(page) != []
+
+
+def moving(page: Page) -> list[str]:
+    """Every element that has a transition or an animation of some length."""
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll("*")].filter((each) => {
+          const style = getComputedStyle(each);
+          return [style.transitionDuration, style.animationDuration].some((length) => parseFloat(length) > 0);
+        }).map((each) => each.className)"""
+    )
+    return found
+
+
+def test_on_paper_there_is_what_is_read_and_nothing_to_press(browser: Browser, site: Site, shop: Shop) -> None:
+    shop.worker()
+    job_id = shop.dead(error={"type": "E", "message": "m", "traceback": "line\n" * 200})
+    context = browser.new_context(viewport={"width": 800, "height": 800}, color_scheme="dark")
+    context.add_cookies([{"name": "sessionid", "value": session("operator"), "url": site.url}])
+    page = context.new_page()
+    for path in ("/dashboard/", "/dashboard/dead/", f"/dashboard/jobs/{job_id}/", "/dashboard/charts/"):
+        page.goto(site.url + path)
+        page.emulate_media(media="print")
+
+        pressed = "button:visible, .button:visible, .rail:visible, .bar:visible, .tabs:visible, input:visible"
+        assert page.locator(pressed).count() == 0
+        assert page.locator("h1").is_visible()
+        assert page.evaluate("getComputedStyle(document.body).colorScheme") == "light"
+        assert page.evaluate(CLIPPED) == [], path
+        page.emulate_media(media="screen")
+    context.close()

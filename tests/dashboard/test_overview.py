@@ -1,0 +1,196 @@
+"""What stands beside the findings of the overview: evidence, deploys, hosts that need a look, what fires next."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from dashboard import evidence, needs, questions, trends
+from dashboard.day import Day, day_of
+from dashboard.hosts import fleet_of
+from dashboard.overall import Overall
+from jobs.api import ErrorGroup, Noted, Point, Release, Worker
+from jobs.core.figures import Figures
+from jobs.models import Schedule
+from jobs.services import definitions
+from tests.dashboard.browsing import tags, text
+from tests.dashboard.seeding import Shop
+
+NOW = datetime(2026, 7, 1, 12, 0, 5, tzinfo=UTC)
+
+
+def ago(**span: float) -> datetime:
+    return NOW - timedelta(**span)
+
+
+def group(**facts: Any) -> ErrorGroup:
+    common: dict[str, Any] = {"fingerprint": "f", "error_type": "Declined", "message": "no funds", "place": ""}
+    common |= {"count": 4, "first_seen": ago(minutes=58), "last_seen": NOW, "types": ["charge"], "pools": ["billing"]}
+    return ErrorGroup(**{**common, "sample": "j", "hours": [0] * 22 + [3, 1], **facts})
+
+
+def worker(host: str, *, alive: bool = True, seen_ago: float = 0, started_ago: float = 0, version: str = "1") -> Worker:
+    now = round(NOW.timestamp() * 1000)
+    times = {"now_ms": now, "last_seen_ms": now - round(seen_ago * 1000)}
+    started = now - round(started_ago * 1000)
+    facts: dict[str, Any] = {"id": host, "host": host, "hostname": host, "pid": 1, "pools": {}, "state": "consuming"}
+    return Worker(**facts, **times, started_at_ms=started, version=version, alive=alive)
+
+
+class TestDay:
+    def test_what_ended_is_told_with_the_share_that_succeeded_and_never_rounded_up_to_all(self) -> None:
+        points = [Point(ago(hours=2), 300, Figures.of([("run90", 9_999), ("dead", 1)]))]
+
+        day = day_of(points, [], lambda at: [])
+
+        assert (day.ended, day.share) == (10_000, "99.9 %")
+        assert "In 24 hours 10,000 ended, 99.9 % of them well." in questions.summary(overall(day, dead=1))
+        assert Day().share == ""
+
+    def test_deaths_are_counted_from_the_newest_release_on(self) -> None:
+        asked: list[datetime] = []
+
+        def since(at: datetime) -> list[Point]:
+            asked.append(at)
+            return [Point(NOW, 10, Figures.of([("dead", 3)]))]
+
+        day = day_of([], [Release("a", ago(hours=9)), Release("b", ago(hours=1))], since)
+
+        assert (day.release, day.released_at, day.died_since, asked) == ("b", ago(hours=1), 3, [ago(hours=1)])
+
+
+def overall(day: Day | None = None, **facts: Any) -> Overall:
+    states = {"dead": facts.pop("dead", 0)}
+    return Overall(states=states, hosts=1, workers=1, at=NOW, day=day, **facts)
+
+
+class TestFindings:
+    def test_an_error_is_told_with_its_beginning_and_the_deploy_before_it(self) -> None:
+        day = Day(release="9f3c2ab", released_at=ago(hours=1))
+
+        (need,) = needs.needs(overall(day, dead=4), [group()], 4)
+
+        assert need.before + need.noun + need.after == "4 jobs of charge died of one error"
+        assert need.cause == "Declined: no funds. Began 11:02, 2 min after deploy 9f3c2ab."
+        assert (need.action, need.action_url, need.pool) == ("Open the group", "/dashboard/dead/?group=f", "billing")
+
+    def test_an_error_that_is_older_than_the_deploy_is_not_laid_at_its_door(self) -> None:
+        day = Day(release="9f3c2ab", released_at=ago(minutes=5))
+
+        assert "deploy" not in needs.needs(overall(day, dead=4), [group()], 4)[0].cause
+
+    @pytest.mark.parametrize(
+        ("hosts", "silent", "outdated"),
+        [
+            ([worker("a")], (), ()),
+            ([worker("a"), worker("b", alive=False, seen_ago=30)], ("b",), ()),
+            ([worker("a"), worker("b", alive=False, seen_ago=900)], (), ()),
+            ([worker("a"), worker("a", alive=False, seen_ago=30)], (), ()),  # it came back
+            ([worker("a", version="2", started_ago=700), worker("b", started_ago=9_000)], (), ("b",)),
+            ([worker("a", version="2", started_ago=60), worker("b", started_ago=9_000)], (), ()),  # a deploy goes on
+        ],
+    )
+    def test_hosts_that_went_silent_or_run_old_code(
+        self, hosts: list[Worker], silent: tuple[str, ...], outdated: tuple[str, ...]
+    ) -> None:
+        fleet = fleet_of(hosts)
+
+        assert (fleet.silent, fleet.outdated) == (silent, outdated)
+        found = needs.needs(overall(silent=fleet.silent, outdated=fleet.outdated, newest=fleet.newest))
+        assert [need.noun for need in found] == [*silent, *outdated]
+
+
+class TestEvidence:
+    def test_the_backlog_of_an_hour_is_a_line_with_the_same_in_words(self) -> None:
+        notes = [Noted(ago(minutes=minutes), 60, {"a": 60 - minutes}) for minutes in (59, 30, 1)]
+
+        found = evidence.backlogs(notes, NOW, ["a", "quiet"])
+
+        assert set(found) == {"a"}
+        assert found["a"].label == "Ready jobs in the last hour: 1 at first, 59 at last, 59 at most."
+        assert found["a"].path.count("L") == 2
+
+    def test_deaths_by_the_hour_have_the_deploy_among_them(self) -> None:
+        found = evidence.trend(group(), NOW, ago(hours=12))
+
+        assert found is not None
+        assert (found.deploy, found.path.count("M")) == (60.0, 2)
+        assert "The dashed line is the last deploy." in found.label
+        later = evidence.trend(group(), NOW, ago(hours=40))
+        assert later is not None
+        assert later.deploy is None
+        assert evidence.trend(group(hours=[0] * 24), NOW) is None
+
+
+class TestDeploysInCharts:
+    def marks(self, *minutes_ago: float) -> list[tuple[str, str]]:
+        steps = trends.Steps([], trends.RANGES["1h"], NOW)
+        releases = [Release(f"r{minutes:g}", ago(minutes=minutes)) for minutes in minutes_ago]
+        return [(mark.name, mark.label) for mark in trends.deploys(releases, steps)]
+
+    def test_they_stand_where_they_were_and_names_do_not_overlap(self) -> None:
+        assert self.marks(90, 50, 30, 29) == [("r50", "deploy r50"), ("r30", ""), ("r29", "deploy r29")]
+
+    def test_the_sentence_names_them(self) -> None:
+        steps = trends.Steps([], trends.RANGES["1h"], NOW)
+
+        found = trends.throughput(steps, [Release("9f3c2ab", ago(minutes=30))])
+
+        assert found.sentence.endswith("Deploy: 9f3c2ab.")
+
+
+@pytest.fixture
+def busy(shop: Shop) -> Shop:
+    shop.worker(version="9f3c2ab", rss=588 << 20)
+    for _ in range(2):
+        shop.dead(pool="billing")
+    shop.scheduled()
+    return shop
+
+
+def test_the_page_shows_it_all(operator: Client, busy: Shop) -> None:
+    Schedule.objects.create(name="poll", job_type="report.build", payload={"year": 2024}, cron="* * * * *")
+    definitions.push(["poll"])
+    page = operator.get("/dashboard/")
+    words = text(page)
+
+    assert "What failed since the deploy? 2 jobs 9f3c2ab; 2 dead in all" in words
+    assert "In 24 hours 2 ended, 0 % of them well." in words
+    assert "Next to fire" in words
+    assert "poll Every minute" in words
+    assert "588 MiB" in words
+    assert "1 error" in words
+    hrefs = [str(found.get("href")) for tag, found in tags(page) if tag == "a"]
+    assert any("/dashboard/dead/?group=" in href for href in hrefs)
+    assert any("/actions/pool/pause/?id=billing" in href for href in hrefs)
+
+
+def test_who_may_not_pause_sees_no_such_button(viewer: Client, busy: Shop) -> None:
+    hrefs = [str(found.get("href")) for tag, found in tags(viewer.get("/dashboard/")) if tag == "a"]
+
+    assert not any("/actions/" in href for href in hrefs)
+
+
+def test_figures_of_a_sample_say_so(viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dashboard.panels.overview.SAMPLE", 2)
+    for _ in range(3):
+        shop.dead()
+
+    words = text(viewer.get("/dashboard/"))
+
+    assert "3 jobs died 2 of the newest 2 are one error of email.send" in words
+    assert "Dead, grouped by error of the newest 2" in words
+    assert "1 error in the newest 2" in words
+
+
+def test_a_pool_that_nobody_serves_is_told_on_its_page_its_jobs_and_the_overview(viewer: Client, shop: Shop) -> None:
+    job_id = shop.ready(pool="reports")
+
+    assert "Pool reports has 1 ready job and no worker" in text(viewer.get("/dashboard/"))
+    assert "No worker serves it; 1 job ready." in text(viewer.get("/dashboard/pools/?name=reports"))
+    assert "No worker serves reports, where jobs are ready." in text(viewer.get("/dashboard/pools/"))
+    assert re.search(r"[Nn]o worker", text(viewer.get(f"/dashboard/jobs/{job_id}/")))
