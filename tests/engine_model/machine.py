@@ -42,7 +42,8 @@ RETENTION_MS = 300_000
 ATTEMPTS_KEPT = 5
 SCOPES = (EVERYTHING, *(Scope("type", name) for name in TYPES))
 TELLERS = ("teller one", "teller two")
-COUNTED = {"enqueued", "succeeded", "failed", "retried", "dead", "cancelled", "crashed", "resubmitted"}
+ENDS = {"succeeded", "failed", "dead", "cancelled", "crashed", "stale"}
+COUNTED = ENDS | {"enqueued", "duplicates", "retried", "resubmitted"}
 """The figures that the model keeps too."""
 
 namespaces = itertools.count()
@@ -134,8 +135,7 @@ class EngineMachine(RuleBasedStateMachine):
             with pytest.raises(DuplicateJob) as refused:
                 self.engine.jobs.enqueue(JobSpec(id=job_id, **facts), [b"{}"])
             assert refused.value.job_id == job_id
-            if self.model.jobs[job_id].pool == pool:
-                self.model.now(pool)  # it was refused where it would have been created: the partition saw the time
+            self.model.refuse_duplicate(self.model.jobs[job_id].pool, "mail")
         elif self.model.is_full(pool, 1):
             with pytest.raises(PoolFull):
                 self.engine.jobs.enqueue(JobSpec(id=job_id, **facts), [b"{}"])
@@ -157,6 +157,8 @@ class EngineMachine(RuleBasedStateMachine):
         facts: dict[str, Any] = {"pool": pool, "type": type, "priority": 0, "delay_ms": delay_ms, "max_crashes": 2}
         spec = JobSpec(unique=Unique(key=key, until=until, on_duplicate=on_duplicate), **facts)
         in_the_way = self.model.claim_unique(type, key, on_duplicate)
+        if in_the_way is not None:
+            self.model.refuse_duplicate(in_the_way.pool, type)
         if in_the_way is not None and on_duplicate == "raise":
             with pytest.raises(DuplicateJob) as refused:
                 self.engine.jobs.enqueue(spec, [b"{}"])
@@ -227,7 +229,7 @@ class EngineMachine(RuleBasedStateMachine):
         held = self._holding(pick)
         completion = Completion(held.id, held.token, held.type, self.clock.now_ms(), result, ttl_ms)
         answer = self.engine.leases.complete(held.route, [completion])
-        assert answer == [self.model.complete(held.pool, held.id, held.token, ttl_ms=ttl_ms)]
+        assert answer == [self.model.complete(held.pool, held.id, held.token, held.type, ttl_ms=ttl_ms)]
 
     @precondition(lambda self: self.held)
     @rule(
@@ -241,7 +243,7 @@ class EngineMachine(RuleBasedStateMachine):
         priority = job.priority if job else 0
         failure = Failure(held.id, held.token, held.type, self.clock.now_ms(), outcome, delay_ms, priority, b"{}")
         answer = self.engine.leases.fail(held.route, [failure])
-        assert answer == [self.model.fail(held.pool, held.id, held.token, outcome, delay_ms)]
+        assert answer == [self.model.fail(held.pool, held.id, held.token, held.type, outcome, delay_ms)]
 
     @precondition(lambda self: self.held)
     @rule(pick=picks, charged=st.booleans())

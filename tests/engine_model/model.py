@@ -142,6 +142,11 @@ class Model:
             self.cancel(holder.id)
         return None
 
+    def refuse_duplicate(self, pool: str, type: str) -> None:
+        """An enqueue whose id or unique key a job of this pool has: counted there, where the time is seen."""
+        self.now(pool)
+        self.counters[f"duplicates:{type}"] += 1
+
     def sweep_unique(self) -> None:
         """Forgets claims that hold no more. A clock that goes back afterwards does not bring them back."""
         self.unique = {claim: job_id for claim, job_id in self.unique.items() if self.unique_holder(*claim)}
@@ -220,11 +225,11 @@ class Model:
         job.deadline = now + self.lease_ms
         return "cancel" if job.cancel else "held"
 
-    def complete(self, pool: str, job_id: str, token: str, *, ttl_ms: int | None = None) -> str:
+    def complete(self, pool: str, job_id: str, token: str, type: str, *, ttl_ms: int | None = None) -> str:
         now = self.now(pool)
         job = self.jobs.get(job_id)
         if job is None or job.token != token:
-            return "lost"
+            return self._refuse_stale(type)
         if job.state == "leased":
             job.lost, job.started = 0, True
             if job.cancel:
@@ -234,13 +239,13 @@ class Model:
             if ttl_ms is not None:
                 job.forget_at = now + ttl_ms
             return "ok"
-        return {"succeeded": "ok", "cancelled": "cancelled"}.get(job.state, "lost")
+        return {"succeeded": "ok", "cancelled": "cancelled"}.get(job.state) or self._refuse_stale(type)
 
-    def fail(self, pool: str, job_id: str, token: str, outcome: str, delay_ms: int) -> str:
+    def fail(self, pool: str, job_id: str, token: str, type: str, outcome: str, delay_ms: int) -> str:
         now = self.now(pool)
         job = self.jobs.get(job_id)
         if job is None or job.token != token:
-            return "lost"
+            return self._refuse_stale(type)
         if job.state != "leased":
             return job.state
         job.lost = 0
@@ -257,6 +262,11 @@ class Model:
             else:
                 self._end(job, "dead", now)
         return job.state
+
+    def _refuse_stale(self, type: str) -> str:
+        """An end that comes under a lease that is somebody else's by now."""
+        self.counters[f"stale:{type}"] += 1
+        return "lost"
 
     def release(self, pool: str, job_id: str, token: str, *, charged: bool) -> str:
         now = self.now(pool)

@@ -162,15 +162,16 @@ class Creation:
         job_id = checked_id(spec.id)
         void_seen = ""
         for _ in rounds():
-            route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id), void_seen)
+            route = self._claim_id(spec, job_id, void_seen)
             try:
                 return self._enqueue_claimed(spec, route, job_id, body, void_seen)
             except _IdVoided as void:
                 void_seen = void.seen
         raise OutcomeUnknown(f"The id {job_id!r} is fought over; nothing was created.", fix="Try again.")
 
-    def _claim_id(self, job_id: str, route: Route, void_seen: str = "") -> Route:
+    def _claim_id(self, spec: JobSpec, job_id: str, void_seen: str = "") -> Route:
         """Enters the id into the directory; DuplicateJob if a job has it. See the module ``holders``."""
+        route = self._topology.route_for(spec.pool, job_id)
         claim = f"{route}~{void_seen}" if void_seen else str(route)
         for _ in range(_CLAIM_ROUNDS):
             holder = self._directory.take(job_id, claim)
@@ -179,6 +180,7 @@ class Creation:
                 return route
             is_elsewhere = claimed is not None and claimed != route and self._topology.exists(claimed)
             if claimed is not None and is_elsewhere and not self._jobs.void_at(claimed, job_id):
+                self._count_duplicate(claimed, spec.type)
                 raise id_taken(job_id)
             if self._directory.take(job_id, claim, expected=holder) == claim:
                 return route
@@ -215,14 +217,15 @@ class Creation:
         for _ in rounds():
             if spec.id is not None:
                 job_id = checked_id(spec.id)
-                route = self._claim_id(job_id, self._topology.route_for(spec.pool, job_id), void_seen)
+                route = self._claim_id(spec, job_id, void_seen)
             else:
                 job_id = made_id or self.new_ids(spec.pool, 1)[0]
                 made_id = None  # a second round needs another
                 route = route_in(job_id) or self._topology.route_for(spec.pool)
             existing = self._unique_keys.claim(name, job_id, unique.on_duplicate, replaced)
             if existing is not None:
-                self._count_duplicate(existing)
+                held_in = Route(existing.pool, existing.queue_version, existing.partition)
+                self._count_duplicate(held_in, existing.type)
                 if spec.id is not None:
                     self._forget_id(route, job_id)
                 if unique.on_duplicate == "raise":
@@ -252,14 +255,14 @@ class Creation:
                 ) from error
         raise OutcomeUnknown(f"The unique key {unique.key!r} is fought over; nothing was created.", fix="Try again.")
 
-    def _count_duplicate(self, existing: Job) -> None:
-        """An enqueue that came to nothing, since this job holds the unique key: counted where that job is."""
+    def _count_duplicate(self, route: Route, type: str) -> None:
+        """An enqueue that came to nothing, since a job has its id or unique key: counted where that job is."""
         self._store.run(
             "figures_count",
-            self._jobs.keys(Route(existing.pool, existing.queue_version, existing.partition)),
+            self._jobs.keys(route),
             given_now=self._jobs.now(),
             figure="duplicates",
-            type=existing.type,
+            type=type,
             number=1,
         )
 
