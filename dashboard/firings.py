@@ -88,10 +88,11 @@ class Line:
 
     @cached_property
     def words(self) -> str:
+        """When it fires; of one that cannot be understood, its state says why."""
         try:
             return str(self.row.rule().describe())
-        except SchedulerError as error:
-            return str(error)
+        except SchedulerError:
+            return "never"
 
     @cached_property
     def next_at(self) -> datetime | None:
