@@ -78,7 +78,7 @@ Act = Callable[[World], Any]
 
 
 class Situation(NamedTuple):
-    """What leads up to it, what the host does in which it dies, and what comes then.
+    """What leads up to it, what the host does in which it dies, what happens meanwhile, and what comes then.
 
     ``after`` gets what ``before`` answered.
     """
@@ -86,6 +86,7 @@ class Situation(NamedTuple):
     fired: dict[str, list[float]]
     before: Act
     act: Act = World.tick
+    meanwhile: Act = lambda world: None
     after: Callable[[World, Any], object] = lambda world, given: None
 
 
@@ -109,9 +110,13 @@ def due_once(world: World) -> None:
 
 def due_in_another_pool_than_was_planned(world: World) -> None:
     world.schedule()
+    change_the_pool(world)
+    world.clock.advance(60)
+
+
+def change_the_pool(world: World) -> None:
     Schedule.objects.update(pool="elsewhere")
     world.carry()
-    world.clock.advance(60)
 
 
 def several_due(world: World) -> None:
@@ -209,6 +214,7 @@ SITUATIONS = {
     "it is the last": Situation({"s": [1]}, due(max_firings=1)),
     "its jobs are unique": Situation({"s": [1]}, due(job_type="schedules.unique")),
     "the pool was changed": Situation({"s": [1]}, due_in_another_pool_than_was_planned),
+    "the pool is changed": Situation({"s": [1]}, due(), meanwhile=change_the_pool),
     "several are due": Situation({"low": [1], "other": [1], "s": [1], "t": [1]}, several_due),
     "it is paused": Situation({"s": []}, due_in_a_pause),
     "three were missed": Situation({"s": []}, due(3.5, missed="skip")),
@@ -219,9 +225,9 @@ SITUATIONS = {
     "the queued one's turn": Situation({"s": [1, 2]}, one_waits_and_the_first_has_ended),
     "cancel one that waits": Situation({"s": [1, 2]}, due_again("cancel_old")),
     "cancel one that runs": Situation({"s": [1, 2]}, due_while_the_first_runs("cancel_old"), after=hand_the_first_back),
-    "the rhythm was edited": Situation({"s": [1, 2, 2.5]}, edited, World.carry, take_over),
-    "the store was emptied": Situation({"s": [2]}, emptied, World.carry, take_over),
-    "the store was put back": Situation({"s": [1, 4]}, put_back, World.carry, take_over),
+    "the rhythm was edited": Situation({"s": [1, 2, 2.5]}, edited, World.carry, after=take_over),
+    "the store was emptied": Situation({"s": [2]}, emptied, World.carry, after=take_over),
+    "the store was put back": Situation({"s": [1, 4]}, put_back, World.carry, after=take_over),
 }
 
 
@@ -252,3 +258,27 @@ def test_a_host_that_dies_at_any_point_loses_nothing_and_doubles_nothing(
     for number in range(1, words + 1):
         for when in ("before", "after"):
             assert outcome(number, when)[0] == lived, f"it died {when} word {number} of {words}"
+
+
+def test_a_job_that_was_made_is_fired_whatever_lives_again_before_somebody_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its host died before it said so; then a person had the job before it done again."""
+    world.schedule(overlap="skip")
+    world.run(60)
+    [first] = world.jobs()
+    world.engine.jobs.cancel(first.id)
+    world.clock.advance(60)
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(world.engine.schedules, "advance", dies)
+        world.tick()
+    world.engine.jobs.resubmit(first.id)
+    world.clock.advance(CLAIM_SECONDS)
+    world.tick()
+
+    assert world.fired() == [1, 2]
+    assert [record.outcome for record in world.records()] == ["fired", "fired"]
+
+
+def dies(*_: Any, **__: Any) -> None:
+    raise Killed
