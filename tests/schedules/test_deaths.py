@@ -244,6 +244,8 @@ def test_a_host_that_dies_at_any_point_loses_nothing_and_doubles_nothing(
         with dying(world, monkeypatch, number, when) as said:
             situation.act(world)
         words = len(said)
+        world.engine.topology.forget()  # what it knew, it took along
+        situation.meanwhile(world)
         _, other = world.host()
         other.tick()  # at once, when the claim of the dead one stands
         for _ in range(2):
@@ -269,8 +271,14 @@ def test_a_job_that_was_made_is_fired_whatever_lives_again_before_somebody_says_
     [first] = world.jobs()
     world.engine.jobs.cancel(first.id)
     world.clock.advance(60)
+    fire = world.engine.schedules.fire
+
+    def fire_and_die(*arguments: Any, **options: Any) -> None:
+        fire(*arguments, **options)
+        raise Killed
+
     with monkeypatch.context() as patch, suppress(Killed):
-        patch.setattr(world.engine.schedules, "advance", dies)
+        patch.setattr(world.engine.schedules, "fire", fire_and_die)
         world.tick()
     world.engine.jobs.resubmit(first.id)
     world.clock.advance(CLAIM_SECONDS)
@@ -278,7 +286,3 @@ def test_a_job_that_was_made_is_fired_whatever_lives_again_before_somebody_says_
 
     assert world.fired() == [1, 2]
     assert [record.outcome for record in world.records()] == ["fired", "fired"]
-
-
-def dies(*_: Any, **__: Any) -> None:
-    raise Killed
