@@ -32,6 +32,7 @@ def figures(overall: Overall) -> dict[str, str]:
     for number, answer in enumerate(answers):
         found[f"answers.{number}.answer"] = answer.answer
         found[f"answers.{number}.detail"] = answer.detail
+    found["dead.loud"] = count(overall.loud_dead) if overall.known else UNKNOWN
     busy, slots = 0, 0
     for pool in overall.pools:
         found |= _pool_figures(pool)

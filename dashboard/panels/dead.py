@@ -25,7 +25,7 @@ class Dead(Jobs):
     icon = "letters"
     key = "d"
     on_phone = True
-    badge = Badge("dead", "states.dead", "dead jobs")
+    badge = Badge("dead", "dead.loud", "dead jobs")
 
     def filters(self, request: HttpRequest) -> Filters:
         return replace(super().filters(request), states=("dead",))

@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from dashboard import reads
+from dashboard.figures import figures
 from jobs import api
 from jobs.core.states import JobState
 from jobs.services.bulk import BulkWorker
@@ -99,6 +100,7 @@ class TestMute:
         ask_and_do(operator, "mute/set", {"id": f"group:{group.fingerprint}"}, span="1d", reason="ticket 212")
 
         assert reads.overall().loud_dead == 1
+        assert figures(reads.overall())["dead.loud"] == "1"
         assert "<title>1 needs you, 1 dead" in operator.get("/dashboard/").content.decode()
         page = text(operator.get("/dashboard/dead/"))
         assert "Declined" in page
