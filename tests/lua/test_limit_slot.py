@@ -158,15 +158,19 @@ def test_starts_are_counted_alike_in_one_pass_and_with_all_that_limits_may_need(
         assert store.client.hgetall(short.windows) == store.client.hgetall(long.windows)
 
 
-def test_no_window_of_the_period_has_more_starts_than_are_allowed(store: Store) -> None:
-    """Wherever it begins, also close to the borders of the parts in which starts are counted."""
+def test_no_window_of_the_period_has_more_starts_than_are_allowed_nor_fewer_than_it_may(store: Store) -> None:
+    """Wherever it begins, close to the borders of the parts too: a start counts until all of its part is past."""
     chance, keys, now, starts = random.Random(7), LimitKeys(store.namespace, "t"), NOW, list[int]()
+    part = PERIOD // 64
     for _ in range(400):
-        now += chance.choice([1, PERIOD // 64 - 1, PERIOD // 64, PERIOD // 5, PERIOD - 1])
-        named = {"given_now": now, "starts": 4, "period": PERIOD, "most": 9}
-        starts += [now] * start(store, keys, [("r", chance.randint(1, 4))], **named).count("g")
+        now += chance.choice([1, part - 1, part, PERIOD // 5, PERIOD - 1])
+        counting = [at for at in starts if (at // part + 1) * part + PERIOD > now]
+        asked, named = chance.randint(1, 4), {"given_now": now, "starts": 4, "period": PERIOD, "most": 9}
 
-    assert len(starts) > 200
+        started = start(store, keys, [("r", asked)], **named).count("g")
+
+        assert started == min(asked, 4 - len(counting))
+        starts += [now] * started
     assert min(later - earlier for earlier, later in zip(starts, starts[4:], strict=False)) >= PERIOD
 
 
