@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.formats import count, plural, shortened
+from jobs.core.differences import leaves
 from jobs.core.job import Job
 from jobs.core.payload import dumps
 
 VALUE_SHOWN = 60
 EXAMPLES = 3
 FIELDS = 40
-DEEPEST = 3
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,12 @@ def _cells(job: Job) -> Iterator[tuple[str, str]]:
     yield "pool", job.pool
     yield "tags", ", ".join(sorted(job.tags)) or "none"
     yield "attempts", count(job.attempt)
-    yield from _leaves(job.payload, "")
+    yield from _fields(job.payload)
 
 
-def _leaves(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict) and value and depth < DEEPEST:
-        for name, child in value.items():
-            yield from _leaves(child, f"{path}.{name}" if path else str(name), depth + 1)
-    elif path:
-        yield path, _written(value)
+def _fields(payload: Any) -> Iterator[tuple[str, str]]:
+    """Each field, with its value as text."""
+    return ((path, _written(value)) for path, value in leaves(payload))
 
 
 def _written(value: Any) -> str:
@@ -82,7 +79,7 @@ class Difference:
 
 def differences(one: Job, other: Job) -> list[Difference]:
     """Fields of two payloads that are not the same, or that only one of them has."""
-    left, right = dict(_leaves(one.payload, "")), dict(_leaves(other.payload, ""))
+    left, right = dict(_fields(one.payload)), dict(_fields(other.payload))
     names = dict.fromkeys([*left, *right])
     return [
         Difference(name, left.get(name, "–"), right.get(name, "–"))

@@ -44,7 +44,7 @@ from jobs.api.audit import AuditFilter, AuditRecord
 from jobs.api.run_history import DefinitionView
 from jobs.api.schedule_history import Entry, history
 from jobs.api.schedules import Forecast, ScheduleStatus
-from jobs.api.workflows import RetryPlan, RunPage, Waiting
+from jobs.api.workflows import Comparison, RetryPlan, RunPage, Waiting
 from jobs.core.figures import Figures
 from jobs.core.fingerprint import fingerprint_of
 from jobs.core.job import Job
@@ -438,6 +438,12 @@ def retry_plan(run_id: str, node: str) -> RetryPlan:
     """What a retry from this node (empty: of what failed) would run again. WrongState where nothing can be."""
     with _asking():
         return api.workflows.retry_plan(run_id, node or None)
+
+
+def comparison(run_id: str, against: str) -> Comparison:
+    """The run beside another (empty: the last before it that succeeded). RunNotFound, OptionInvalid: there is none."""
+    with _asking():
+        return api.workflows.compare(run_id, against or None)
 
 
 def first_failures(run_ids: Sequence[str]) -> Mapping[str, NodeView]:

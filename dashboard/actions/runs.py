@@ -54,6 +54,13 @@ class SignalForm(PayloadForm):
         self.fields["name"].initial = waiting[0] if waiting else ""
 
 
+class SkipForm(PayloadForm):
+    """``payload``: what the children of the node find as its result."""
+
+    def prepare(self) -> None:
+        self.fields["payload"].label = "Result for the nodes after it, as JSON"
+
+
 class StartForm(PayloadForm):
     def clean_payload(self) -> Any:
         value = super().clean_payload()
@@ -158,6 +165,13 @@ def _signal(order: Order) -> Told:
     return Told(f"Signal {name} was sent. {waited}")
 
 
+def _skip(order: Order) -> Told:
+    node = order.given.get("node", "")[:300]
+    values = order.values
+    api.workflows.skip(order.id, node, result=values["payload"], reason=values["reason"], by=order.by)
+    return Told(f"{node} was skipped: it counts as succeeded.")
+
+
 def _decide(decide: Callable[..., RunFacts], word: str, order: Order) -> Told:
     """Approves or rejects, if who asks holds the permission that the node names."""
     node = order.given.get("node", "")[:300]
@@ -212,6 +226,14 @@ ACTIONS: tuple[Action, ...] = (
         "wait for it later.",
         perform=_signal,
         form=SignalForm,
+    ),
+    NodeAction(
+        verb="skip",
+        label="Skip",
+        says="The node counts as succeeded without running, and what comes after it goes on. If it runs, it is asked "
+        "to stop. Your name and reason stand beside it.",
+        perform=_skip,
+        form=SkipForm,
     ),
     NodeAction(
         verb="approve",

@@ -114,6 +114,8 @@ class Step:
     @property
     def line(self) -> str:
         """How it stands, in a few words: what its box says."""
+        if self.view.skipped:
+            return f"{self.word}, skipped"
         if self.took is None:
             return self.word
         between = " " if self.state is JobState.LEASED else ", "
@@ -215,6 +217,8 @@ class Course:
                 return f"Skipped: {why_skipped(self.graph, self.states, step.key)}"
             case JobState.DEAD:
                 return step.error or "Its retries are spent."
+            case JobState.SUCCEEDED if step.view.skipped:
+                return f"Counts as succeeded: {step.view.skipped}."
             case JobState.CANCELLED if not step.job:
                 return "The run was cancelled before it was released."
             case _:

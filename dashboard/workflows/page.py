@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from django.db import DatabaseError
 from django.http import HttpRequest, QueryDict
 
 from dashboard import reads, stories
@@ -18,6 +19,7 @@ from dashboard.links import run_url
 from dashboard.overall import UNREACHABLE, Overall
 from dashboard.permissions import OPERATE, may
 from dashboard.workflows import words
+from dashboard.workflows.comparison import comparison
 from dashboard.workflows.course import BY_PROGRESS, BY_TROUBLE, Course, Step
 from dashboard.workflows.faces import run_picture
 from dashboard.workflows.gantt import gantt
@@ -27,7 +29,7 @@ from jobs.core.states import TERMINAL, JobState
 from jobs.core.workflow import Box, Kind, RunFacts, waits
 from jobs.exceptions import JobNotFound, SchedulerError
 
-VIEWS = ("graph", "timeline", "table")
+VIEWS = ("graph", "timeline", "table", "compare")
 PER_PAGE = 100
 ASKED_AT_ONCE = 500
 """So many jobs are asked for their exact state; of the other live nodes only that they live is known."""
@@ -47,6 +49,7 @@ class Asked:
     plan: str = ""
     state: str = ""
     page: int = 1
+    against: str = ""
 
     @classmethod
     def read(cls, run: str, given: QueryDict) -> Asked:
@@ -63,6 +66,7 @@ class Asked:
             plan=text("plan"),
             state=text("state") if text("state") in set(JobState) else "",
             page=max(1, int(number)) if number.isascii() and number.isdigit() and len(number) < 7 else 1,
+            against=text("against"),
         )
 
     def url(self, **changes: Any) -> str:
@@ -77,6 +81,7 @@ class Asked:
             plan=asked.plan,
             state=asked.state,
             page=str(asked.page) if asked.page > 1 else "",
+            against=asked.against if asked.view == "compare" else "",
         )
 
 
@@ -95,9 +100,11 @@ def run_page(request: HttpRequest, run_id: str, overall: Overall) -> dict[str, A
     asked = Asked.read(run_id, request.GET)
     run = reads.run(run_id)
     course = _course(run, asked, overall.now)
-    finding, rest = words.story(course)
+    finding, rest = words.story(course, _usual(run))
     waits_for = _waits_for(request, run, asked)
     planned = _planned(asked)
+    plan = _plan(course, asked, planned) if may(request.user, OPERATE) else None
+    retry_all_url = asked.url(plan=ALL_FAILED) if _has_failed(run) else ""
     shown = _table(course, asked, overall)
     return {
         "run": run,
@@ -119,14 +126,31 @@ def run_page(request: HttpRequest, run_id: str, overall: Overall) -> dict[str, A
         "waits_for": waits_for,
         "decisions": (("approve", "Approve"), ("reject", "Reject")),
         "may_operate": may(request.user, OPERATE),
-        "retry_all_url": asked.url(plan=ALL_FAILED) if _has_failed(run) else "",
-        "plan": _plan(course, asked, planned) if may(request.user, OPERATE) else None,
+        "retry_all_url": retry_all_url,
+        "plan": plan,
+        "primary": _primary(plan, waits_for, retry_all_url),
         "command": f"python manage.py workflows show {shlex.quote(run_id)}",
         **_tabs(asked),
         **_view(course, asked, (*planned.again, *planned.waiting) if isinstance(planned, RetryPlan) else ()),
         **_chosen(course, asked),
         **shown,
     }
+
+
+def _usual(run: RunFacts) -> float | None:
+    """Seconds that runs of its workflow take; None where that is not known, or the database is away."""
+    try:
+        return next((view.totals.median_seconds for view in reads.workflows() if view.name == run.name), None)
+    except DatabaseError:
+        return None
+
+
+def _primary(plan: Plan | None, waits_for: Sequence[Any], retry_all_url: str) -> str:
+    """What the one loud button of the page does: the plan that is to be confirmed, the first approval that this reader
+    may give (its node), else the retry (its address)."""
+    if plan is not None and plan.number:
+        return "plan"
+    return next((each["it"].key for each in waits_for if each["may"]), retry_all_url)
 
 
 def _has_failed(run: RunFacts) -> bool:
@@ -145,7 +169,7 @@ def _course(run: Any, asked: Asked, now: datetime) -> Course:
 
 
 def _tabs(asked: Asked) -> dict[str, Any]:
-    labels = {"graph": "Graph", "timeline": "Timeline", "table": "Table"}
+    labels = {"graph": "Graph", "timeline": "Timeline", "table": "Table", "compare": "Compare"}
     tabs = [(asked.url(view=view, plan="", page=1), label, view) for view, label in labels.items()]
     return {"tabs": tabs, "view": asked.view or "graph", "is_default": not asked.view}
 
@@ -153,6 +177,8 @@ def _tabs(asked: Asked) -> dict[str, Any]:
 def _view(course: Course, asked: Asked, again: Sequence[str]) -> dict[str, Any]:
     if asked.view == "table":
         return {}
+    if asked.view == "compare":
+        return {"comparison": comparison(course.run, asked.against)}
     if asked.view == "timeline":
         return {"gantt": gantt(course)}
     return {"picture": run_picture(course, _url_of(asked), chosen=asked.node or asked.box, again=again)}
@@ -271,8 +297,16 @@ def _one(course: Course, asked: Asked, step: Step) -> dict[str, Any]:
         "children": [(each, asked.url(node=each.key, box="")) for each in children[:TROUBLED_SHOWN]],
         "children_more": max(0, len(children) - TROUBLED_SHOWN),
         "inside_url": asked.url(scope=step.key, node="", box="", plan="", page=1) if step.kind.is_group else "",
+        "may_skip": _may_skip(course, step),
         "retry_url": asked.url(plan=step.key) if step.state in TERMINAL and step.view.released_at_ms else "",
     }
+
+
+def _may_skip(course: Course, step: Step) -> bool:
+    """Whether there is something to be gained by counting it as succeeded."""
+    has_opened = step.kind.is_group and step.view.is_released
+    is_decided = step.state is JobState.SUCCEEDED or step.kind is Kind.APPROVAL
+    return not (has_opened or is_decided or course.run.cancelled)
 
 
 def _job(job_id: str) -> Job | None:

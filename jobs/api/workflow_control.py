@@ -15,9 +15,16 @@ from jobs.core.job import iso, moment
 from jobs.core.payload import dumps
 from jobs.core.states import JobState
 from jobs.core.wording import did_you_mean, shown
-from jobs.core.workflow import Definition, Kind, Node, NodeView, RunFacts
+from jobs.core.workflow import SKIPPED, Definition, Kind, Node, NodeView, RunFacts
 from jobs.engine import get_engine
-from jobs.exceptions import OptionInvalid, PayloadInvalid, PayloadTooLarge, WorkflowInvalid, WrongState
+from jobs.exceptions import (
+    JobNotFound,
+    OptionInvalid,
+    PayloadInvalid,
+    PayloadTooLarge,
+    WorkflowInvalid,
+    WrongState,
+)
 from jobs.runtime import controlling
 from jobs.runtime.controlling import RetryPlan
 from jobs.runtime.relaying import Relay
@@ -104,7 +111,7 @@ def signal(run_id: str, name: str, payload: Any = None) -> int:
     RunNotFound; WrongState where the run is over; OptionInvalid where nothing in the run waits for such a signal, ever;
     PayloadInvalid, PayloadTooLarge.
     """
-    value = _checked(payload)
+    value = _checked(payload, "payload of the signal")
     engine = get_engine()
     engine.workflows.facts(run_id)
     known = set(_signals([view.node for view in engine.workflows.all_nodes(run_id)]))
@@ -131,6 +138,31 @@ def reject(run_id: str, node: str, *, by: str | None = None, comment: str = "") 
     return _decided(run_id, node, by, comment, is_approved=False)
 
 
+def skip(run_id: str, node: str, *, result: Any = None, reason: str = "", by: str | None = None) -> RunFacts:
+    """Counts a node as succeeded without running it, and answers how the run stands: what comes after it goes on.
+
+    It may wait, be under way (its job is asked to stop, and nothing that it still returns counts), have failed or been
+    skipped. ``result`` (JSON) is what its children find. Who skipped it and why stands in its ``error``, of type
+    ``Skipped``. RunNotFound; WorkflowInvalid: no such node, or an approval, which is decided; WrongState: it has
+    succeeded, is a group that has opened (skip nodes in it), is just being started, or the run was cancelled;
+    PayloadInvalid, PayloadTooLarge.
+    """
+    engine = get_engine()
+    view = _skippable(run_id, node)
+    facts = _facts(by, reason)
+    value = _checked(result, "result of the node")
+    if view.is_job and view.job:
+        _wait_for_its_job(view.job, node)
+    try:
+        controlling.skip(_relay(), run_id, node, value, _skipping(facts))
+    except WrongState as error:
+        raise WrongState(_why_not_skipped(node, error.state), state=error.state) from None
+    audit.record(
+        "workflow_run.skip", run_id, reason=facts["reason"], before={"state": view.state}, after={"node": node}
+    )
+    return engine.workflows.facts(run_id)
+
+
 def waiting(run_id: str) -> builtins.list[Waiting]:
     """The nodes of a run that wait for a signal or a person now. RunNotFound."""
     engine = get_engine()
@@ -152,6 +184,44 @@ def _approval(run_id: str, key: str) -> Node:
         what = "is no node" if view is None else f"is a {view.node.kind}, and no approval"
         raise WorkflowInvalid(f"{key!r} {what} of run {run_id}.", fix="`workflows show` lists its nodes.")
     return view.node
+
+
+def _skippable(run_id: str, key: str) -> NodeView:
+    engine = get_engine()
+    engine.workflows.facts(run_id)
+    view = engine.workflows.node(run_id, key)
+    if view is None:
+        raise WorkflowInvalid(f"{key!r} is no node of run {run_id}.", fix="`workflows show` lists its nodes.")
+    if view.kind is Kind.APPROVAL:
+        raise WorkflowInvalid(f"Node {key!r} asks a person, and cannot be skipped.", fix="Approve or reject it.")
+    return view
+
+
+def _wait_for_its_job(job_id: str, node: str) -> None:
+    """A job that is fixed and not there yet would run all the same."""
+    try:
+        get_engine().jobs.get(job_id)
+    except JobNotFound:
+        raise WrongState(
+            f"Node {node!r} is just being started.", state=JobState.READY, fix="Skip it in a moment."
+        ) from None
+
+
+def _skipping(who: Mapping[str, Any]) -> dict[str, Any]:
+    comment = f": {who['reason']}" if who["reason"] else ""
+    return {"type": SKIPPED, "message": f"{who['by']} skipped it{comment}", "traceback": "", **who}
+
+
+def _why_not_skipped(node: str, state: str | None) -> str:
+    match state:
+        case JobState.CANCELLED:
+            return "The run was cancelled: what is left of it can be retried."
+        case JobState.SUCCEEDED:
+            return f"Node {node!r} has succeeded."
+        case JobState.READY | JobState.DEAD:
+            return f"Node {node!r} has opened into others: skip those of them that are in the way."
+        case _:
+            return f"The run is {state}."
 
 
 def _waiting(view: NodeView) -> Waiting:
@@ -203,15 +273,15 @@ def _facts(by: str | None, reason: str) -> dict[str, Any]:
     }
 
 
-def _checked(payload: Any) -> Any:
-    """The payload as JSON has it."""
+def _checked(payload: Any, what: str) -> Any:
+    """The value as JSON has it."""
     try:
         encoded = dumps(payload)
     except ValueError as error:
-        raise PayloadInvalid(f"The payload of the signal: {error}") from None
+        raise PayloadInvalid(f"The {what}: {error}") from None
     limit = get_engine().settings.payload_limit
     if len(encoded) > limit:
-        raise PayloadTooLarge(f"The payload of the signal has {len(encoded)} bytes; the limit is {limit}")
+        raise PayloadTooLarge(f"The {what} has {len(encoded)} bytes; the limit is {limit}")
     return msgspec.json.decode(encoded)
 
 
@@ -235,5 +305,6 @@ aretry_plan = twin(retry_plan)
 asignal = twin(signal, uses_database=True)
 aapprove = twin(approve, uses_database=True)
 areject = twin(reject, uses_database=True)
+askip = twin(skip, uses_database=True)
 awaiting = twin(waiting)
 apermission_to_decide = twin(permission_to_decide)

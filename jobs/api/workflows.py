@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from jobs.api.run_comparison import Comparison, acompare, compare
 from jobs.api.workflow_checks import Document, avalidate, validate
 from jobs.api.workflow_control import (
     Waiting,
@@ -18,6 +19,7 @@ from jobs.api.workflow_control import (
     aretry,
     aretry_plan,
     asignal,
+    askip,
     awaiting,
     cancel,
     pause,
@@ -27,6 +29,7 @@ from jobs.api.workflow_control import (
     retry,
     retry_plan,
     signal,
+    skip,
     waiting,
 )
 from jobs.api.workflow_runs import (
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from jobs.api.workflow_definitions import *  # noqa: F403
 
 __all__ = [
+    "Comparison",
     "Document",
     "NodeView",
     "RetryPlan",
@@ -65,6 +69,7 @@ __all__ = [
     "Waiting",
     "aapprove",
     "acancel",
+    "acompare",
     "adocument",
     "afirst_failures",
     "aget",
@@ -80,11 +85,13 @@ __all__ = [
     "aretry_plan",
     "ashown_document",
     "asignal",
+    "askip",
     "astart",
     "avalidate",
     "await_",
     "awaiting",
     "cancel",
+    "compare",
     "document",
     "first_failures",
     "get",
@@ -99,6 +106,7 @@ __all__ = [
     "retry_plan",
     "shown_document",
     "signal",
+    "skip",
     "start",
     "validate",
     "wait",

@@ -109,6 +109,20 @@ class RunControl:
         )
         return reply.decode()
 
+    def skip(self, run_id: str, key: str, *, result: Any, note: dict[str, Any]) -> str:
+        """Counts one node as succeeded without running it; the id of its job where that lives, else "".
+
+        ``note``: who skipped it and why, in the form of an error."""
+        reply: bytes = self._run(
+            "workflow_skip",
+            run_id,
+            given_now=self._now(),
+            key=key,
+            result="" if result is None else _to_json(result),
+            note=_to_json(note),
+        )
+        return reply.decode()
+
     # --- groups -------------------------------------------------------------------------------------------------------
 
     def unfold(self, run_id: str, group: str, *, is_whole: bool) -> str:

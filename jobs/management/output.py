@@ -37,6 +37,9 @@ ELASTIC_MINIMUM = 16
 
 Item = TypeVar("Item")
 
+Painted = tuple[str, str]
+"""A piece of text and its style on a terminal: one of the values of ``STYLES``, "bold", "dim" or nothing."""
+
 STYLES = {
     "succeeded": "green",
     "leased": "cyan",
@@ -104,6 +107,24 @@ class Output:
 
     def line(self, text: str) -> None:
         self._data(visible(text) + "\n")
+
+    def painted(self, parts: Iterable[Painted]) -> None:
+        """One line of text in colours, where there are any."""
+        shown = [(visible(text), style) for text, style in parts]
+        if not self.rich:
+            self._data("".join(text for text, _ in shown) + "\n")
+            return
+        from rich.text import Text
+
+        self._print(Text.assemble(*shown))
+
+    def carries(self, text: str) -> bool:
+        """Whether standard output can be written these characters."""
+        try:
+            text.encode(getattr(self._out, "encoding", None) or "utf-8")
+        except UnicodeEncodeError:
+            return False
+        return True
 
     def row(self, *cells: object) -> None:
         """One line of a few cells, for answers that come one by one."""

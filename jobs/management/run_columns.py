@@ -10,12 +10,27 @@ import msgspec
 
 from jobs.api.workflows import NodeView, RunFacts
 from jobs.core.states import JobState
-from jobs.core.workflow import Graph, Node, draw, why_skipped, why_waiting
+from jobs.core.workflow import Graph, Node, twigs, why_skipped, why_waiting
 from jobs.management.durations import spoken
-from jobs.management.output import Column, Output
+from jobs.management.output import STYLES, Column, Output, Painted
 
 MOST_NAMED = 20
 """Nodes that one remark names."""
+
+SHAPES = {
+    "succeeded": "✓",
+    "dead": "✗",
+    "leased": "▶",
+    "ready": "▷",
+    "retry_wait": "↻",
+    "scheduled": "◷",
+    "blocked": "◇",
+    "cancelled": "▣",
+    "skipped": "»",
+}
+"""State → how a node in it is marked on a terminal, as on the dashboard: outlines have not started."""
+TROUBLE = ("dead", "leased", "retry_wait", "ready", "scheduled", "cancelled", "blocked", "skipped", "succeeded")
+"""The order in which states matter to somebody who looks at many nodes at once."""
 
 ENDS = ("succeeded", "dead", "cancelled", "skipped")
 
@@ -68,23 +83,36 @@ def show_run(output: Output, run: RunFacts, nodes: Sequence[NodeView]) -> None:
         ]
     )
     output.line("")
-    for line in drawn(nodes):
-        output.line(line)
+    for parts in drawn(nodes, has_shapes=output.rich and output.carries("".join(SHAPES.values()))):
+        output.painted(parts)
 
 
-def drawn(nodes: Sequence[NodeView]) -> Iterator[str]:
-    """The graph of a run as lines; nodes that others opened into stand below those."""
+def drawn(nodes: Sequence[NodeView], *, has_shapes: bool = False) -> Iterator[list[Painted]]:
+    """The graph of a run as lines, each in (text, style); nodes that others opened into stand below those.
+
+    ``has_shapes``: each line shows the state of its nodes, or the worst of them, as a shape too.
+    """
     views = {view.key: view for view in nodes}
     graph = Graph(_below_its_group(view) for view in nodes)
     states = {view.key: JobState(view.state) for view in nodes if view.state in set(JobState)}
+    for twig in twigs(graph):
+        there = [views[key] for key in twig.keys]
+        worst = min(there, key=lambda view: TROUBLE.index(view.state)).state
+        yield [
+            (twig.branch, "dim"),
+            *([(f"{SHAPES[worst]} ", STYLES.get(worst, ""))] if has_shapes else []),
+            (twig.node.key, "bold"),
+            (f"  {twig.node.label}{twig.more}: ", ""),
+            *(_counted(there) if len(there) > 1 else _stands(there[0], graph, states)),
+            (f" · {twig.waits}" if twig.waits else "", "dim"),
+        ]
 
-    def told(keys: Sequence[str]) -> str:
-        if len(keys) > 1:
-            counts = Counter(_word(views[key]) for key in keys)
-            return ", ".join(f"{number:,} {word}" for word, number in counts.items())
-        return _stands(views[keys[0]], graph, states)
 
-    yield from draw(graph, told=told)
+def _counted(views: Sequence[NodeView]) -> Iterator[Painted]:
+    """``28 succeeded, 2 dead``"""
+    for place, (word, number) in enumerate(Counter(map(_word, views)).items()):
+        yield ", " if place else "", ""
+        yield f"{number:,} {word}", STYLES.get(word, "")
 
 
 def _below_its_group(view: NodeView) -> Node:
@@ -94,18 +122,25 @@ def _below_its_group(view: NodeView) -> Node:
     return node
 
 
-def _stands(view: NodeView, graph: Graph, states: dict[str, JobState]) -> str:
+def _stands(view: NodeView, graph: Graph, states: dict[str, JobState]) -> Iterator[Painted]:
     """How a node stands, how long it took, and why where that is the question."""
     word = _word(view)
-    if view.started_at_ms and view.ended_at_ms:
-        word += f" in {spoken(timedelta(milliseconds=view.ended_at_ms - view.started_at_ms))}"
+    yield word, STYLES.get(word, STYLES.get(view.state, ""))
+    if view.seconds is not None and not view.skipped:
+        yield f" in {spoken(timedelta(seconds=view.seconds))}", ""
+    yield _why(view, graph, states), ""
+
+
+def _why(view: NodeView, graph: Graph, states: dict[str, JobState]) -> str:
+    if view.skipped:
+        return f". {view.skipped}"
     if view.error:
-        return f"{word}, {view.error.get('type')}: {view.error.get('message')}"
+        return f", {view.error.get('type')}: {view.error.get('message')}"
     if view.state == JobState.BLOCKED:
-        return f"{word}. {why_waiting(graph, states, view.key)}".removesuffix(".")
+        return f". {why_waiting(graph, states, view.key)}".removesuffix(".")
     if view.state == JobState.SKIPPED:
-        return f"{word}. {why_skipped(graph, states, view.key)}".removesuffix(".")
-    return word
+        return f". {why_skipped(graph, states, view.key)}".removesuffix(".")
+    return ""
 
 
 def _word(view: NodeView) -> str:

@@ -295,6 +295,19 @@ def _answering(verbs: Verbs) -> None:
     _run(signalling)
     signalling.add_argument("signal", metavar="NAME", help="name of the signal")
     signalling.add_argument("--payload", metavar="JSON", help="the result of those nodes, any JSON")
+    skipping = verbs.add(
+        "skip",
+        skip,
+        help="Count a node as succeeded without running it: what comes after it goes on.",
+        examples="""
+            manage.py workflows skip RUN load --reason "loaded by hand"
+            manage.py workflows skip RUN extract --result '{"rows": []}'
+        """,
+    )
+    _run(skipping)
+    skipping.add_argument("node", metavar="NODE", help="key of the node")
+    skipping.add_argument("--result", metavar="JSON", help="what its children find as its result; none without it")
+    _reason(skipping)
     for verb, run, words in (
         ("approve", approve, "Say yes to a node that waits for approval."),
         ("reject", reject, "Say no to a node that waits for approval: it fails."),
@@ -305,8 +318,12 @@ def _answering(verbs: Verbs) -> None:
         deciding.add_argument("--comment", default="", metavar="TEXT", help="why; kept with the node")
 
 
+def skip(output: Output, *, run_id: str, node: str, result: str | None, reason: str, **_options: Any) -> None:
+    _changed(output, api.workflows.skip(run_id, node, result=_json(result, "result"), reason=reason))
+
+
 def signal(output: Output, *, run_id: str, signal: str, payload: str | None, **_options: Any) -> None:
-    ended = api.workflows.signal(run_id, signal, _json(payload))
+    ended = api.workflows.signal(run_id, signal, _json(payload, "payload"))
     if output.as_json:
         output.document({**api.workflows.shown_document(run_id), "ended": ended})
     else:
@@ -321,12 +338,12 @@ def reject(output: Output, *, run_id: str, node: str, comment: str, **_options: 
     _changed(output, api.workflows.reject(run_id, node, comment=comment))
 
 
-def _json(text: str | None) -> Any:
+def _json(text: str | None, what: str) -> Any:
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PayloadInvalid(
-            f"The payload is not JSON: {error}.", fix="Put text into double quotes: '\"text\"'."
+            f"The {what} is not JSON: {error}.", fix="Put text into double quotes: '\"text\"'."
         ) from None
 
 

@@ -83,6 +83,17 @@ def resume(relay: Relay, run_id: str) -> bool:
     return was_paused
 
 
+def skip(relay: Relay, run_id: str, key: str, result: Any, note: dict[str, Any]) -> None:
+    """Counts a node as succeeded without running it, with ``result`` for its children; its job, if it lives, is asked
+    to stop."""
+    relay.engine.workflows.touch(run_id)
+    job_id = relay.engine.run_control.skip(run_id, key, result=result, note=note)
+    relay.pursue(run_id)
+    if job_id:
+        _cancel_job(relay.engine, job_id)
+        relay.tell_of([job_id])  # its end is no news any more, and is crossed out
+
+
 def stop_jobs(relay: Relay, run_id: str) -> None:
     """Asks the jobs of a cancelled run to stop, but for those of nodes that are marked ``always``."""
     engine = relay.engine

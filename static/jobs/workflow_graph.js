@@ -27,9 +27,15 @@ class View {
     frame.addEventListener("dragstart", (event) => event.preventDefault());
     frame.addEventListener("keydown", (event) => this.key(event));
     frame.addEventListener("focusin", (event) => event.target.matches(".box:focus-visible") && this.show([event.target]));
-    new ResizeObserver(() => this.apply()).observe(frame);
+    new ResizeObserver(() => this.resized()).observe(frame);
     new MutationObserver(() => this.changed()).observe(frame, { subtree: true, childList: true, attributes: true, attributeFilter: ["class", "data-width"] });
-    this.open();
+  }
+
+  /** A page that opens where the picture is hidden, as on a phone, has no room to measure before it is turned. */
+  resized() {
+    if (!this.frame.clientWidth) return;
+    if (this.scale) this.apply();
+    else this.open();
   }
 
   get svg() {
@@ -116,6 +122,7 @@ class View {
 
   /** The page has coloured the boxes anew, or nodes were added. */
   changed() {
+    if (!this.scale) return;
     if (this.drawn !== undefined && this.drawn !== this.size.width) this.fit();
     this.drawn = this.size.width;
     this.apply();

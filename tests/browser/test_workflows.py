@@ -90,6 +90,8 @@ def test_a_phone_opens_on_the_table_and_the_page_works_without_script(visit: Vis
     settle(phone)
     expect(phone.locator("[data-graph]")).to_be_hidden()
     expect(phone.locator("[data-key='node extract']")).to_be_visible()
+    phone.set_viewport_size({"width": 1280, "height": 800})  # and when it is turned, the picture has been measured
+    phone.wait_for_function("document.querySelector('[data-graph]').viewBox.baseVal.width.toFixed() < 5000")
 
     page = visit("viewer", f"/dashboard/workflows/{run}/", script=False)
     page.locator("[data-box=merge]").click()

@@ -153,6 +153,50 @@ class TestLook:
         rest = cli("workflows", "list", "--limit", "1", "--cursor", page["next_cursor"], "--json").json
         assert [item["id"] for item in page["items"] + rest["items"]] == [second, run]
 
+    def test_a_terminal_gets_shapes_and_colours_beside_the_words(
+        self, cli: Cli, runs: Runs, run: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        runs.run_all({"load": "dead"})
+        monkeypatch.setenv("FORCE_COLOR", "1")
+
+        shown = cli("workflows", "show", run).out
+
+        assert "\x1b[32m✓ \x1b[0m\x1b[1mextract\x1b[0m  commands.greet: \x1b[32msucceeded\x1b[0m in " in shown
+        assert "\x1b[1;31m✗ \x1b[0m\x1b[1mload\x1b[0m  commands.greet: \x1b[1;31mdead\x1b[0m in " in shown
+        without = cli("workflows", "show", run, "--no-color").out
+        assert "\x1b" not in without
+        assert "✗" not in without
+
+    def test_a_run_is_put_beside_an_earlier_one(self, cli: Cli, runs: Runs, run: str) -> None:
+        runs.run_all()
+        api.workflows.define(
+            {**NIGHTLY, "nodes": [{**NODES[0], "max_retries": 5}, NODES[1], {**NODES[2], "key": "page"}]}
+        )
+        second = api.workflows.start("nightly", {"who": "Ana"}).id
+        runs.run_all({"load": "dead"})
+
+        people = cli("workflows", "diff", second)
+        lines = people.out.splitlines()
+        assert people.code == 0
+        assert lines[0].startswith(f"run      {second}  nightly, version 2: succeeded, ")
+        assert lines[1].startswith(f"against  {run}  nightly, version 1: succeeded, ")
+        assert 'payload  who: nothing → "Ana"' in lines
+        table = [line.split("\t") for line in lines[lines.index("") + 1 :]]
+        assert [(row[0], row[1], row[2], row[6]) for row in table[1:]] == [
+            ("extract", "succeeded", "succeeded", "changed: max_retries"),
+            ("load", "dead", "succeeded", "ended otherwise"),
+            ("page", "succeeded", "-", "new"),
+            ("alarm", "-", "skipped", "not there any more"),
+        ]
+        document = cli("workflows", "diff", second, run, "--json").json
+        assert (document["run"]["id"], document["other"]["id"], document["usual_of"]) == (second, run, 1)
+        assert [node["key"] for node in document["nodes"] if node["is_news"]] == ["extract", "load", "page", "alarm"]
+        same = cli("workflows", "diff", run, run)
+        assert "3 nodes are as before: --all shows everything." in same.err
+        assert len(cli("workflows", "diff", run, run, "--all").out.splitlines()) == 3 + 1 + 1 + 3
+        assert cli("workflows", "diff", run).code == 2
+        assert cli("workflows", "diff", "nope").code == 3
+
     @pytest.mark.parametrize("verb", ["show", "cancel", "retry", "pause", "resume", "wait"])
     def test_a_run_that_is_not_there_is_not_found(self, cli: Cli, verb: str) -> None:
         missing = cli("workflows", verb, "nope", "--json")
@@ -223,6 +267,30 @@ class TestSteer:
         assert cli("workflows", "resume", run).code == 0
         runs.run_all()
         assert cli("workflows", "show", run, "--json").json["state"] == "succeeded"
+
+
+class TestSkip:
+    def test_a_node_that_failed_is_skipped_and_what_comes_after_it_goes_on(
+        self, cli: Cli, runs: Runs, run: str
+    ) -> None:
+        runs.run_all({"extract": "dead"})
+
+        done = cli("workflows", "skip", run, "extract", "--result", '{"rows": 1}', "--reason", "done by hand", "--json")
+
+        assert done.code == 0
+        extract, load, _ = done.json["nodes"]
+        assert (extract["state"], extract["error"]["type"], load["state"]) == ("succeeded", "Skipped", "ready")
+        runs.run_all()
+        assert "extract  commands.greet: succeeded. " in (shown := cli("workflows", "show", run).out)
+        assert " skipped it: done by hand" in shown
+        assert AuditEntry.objects.get(action="workflow_run.skip").reason == "done by hand"
+
+    def test_what_cannot_be_skipped_is_refused_as_what_it_is(self, cli: Cli, runs: Runs, run: str) -> None:
+        assert cli("workflows", "skip", run, "laod").code == 2
+        assert cli("workflows", "skip", run, "load", "--result", "{").code == 2
+        runs.run_all()
+        assert cli("workflows", "skip", run, "load").code == 4
+        assert cli("workflows", "skip", "nope", "load").code == 3
 
 
 class TestAnswer:

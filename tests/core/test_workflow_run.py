@@ -206,6 +206,18 @@ def test_a_join_of_ten_thousand_costs_each_parent_its_own_edge(monkeypatch: pyte
     assert told == parents
 
 
+def test_a_node_that_has_failed_can_be_skipped_and_one_that_has_succeeded_cannot() -> None:
+    run = started(*NIGHTLY)
+    ends(run, extract=SUCCEEDED, load=DEAD)
+    assert run.ended["ok"] is SKIPPED
+
+    decision = run.skip("load")
+
+    assert decision.released == ("ok",)
+    with pytest.raises(ValueError, match="'load' cannot be skipped"):
+        run.skip("load")
+
+
 # Whatever the graph --------------------------------------------------------------------------------------------------
 
 
@@ -272,6 +284,28 @@ def test_whatever_is_resubmitted_each_waiting_node_stands_where_its_parents_put_
             assert (satisfied >= wanted_of(each)) == (each.key in decision.released)
             assert (run.ended.get(each.key) is SKIPPED) == (len(ends) - lost < wanted_of(each))
         assert (run.state is RunState.RUNNING) == (len(run.ended) < count)
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 100))
+def test_nodes_that_are_skipped_before_they_run_count_as_succeeded(seed: int, count: int) -> None:
+    random = Random(seed)
+    nodes = random_nodes(random, count)
+    outcomes = {each.key: SUCCEEDED if random.random() < 0.7 else random.choice(FAILURES) for each in nodes}
+    skipped = random.sample(sorted(outcomes), count // 3)
+    run = Run(nodes)
+    running = set(run.start().released)
+    for key in skipped:
+        running.update(run.skip(key).released)
+        running.discard(key)
+    while running:
+        key = random.choice(sorted(running))
+        running.discard(key)
+        running.update(run.note(key, outcomes[key]).released)
+
+    fates = oracle(nodes, outcomes, forced=skipped)
+    assert run.ended == fates
+    assert run.state is verdict(nodes, fates)
 
 
 def test_the_oracle_itself_is_right_about_the_contract() -> None:

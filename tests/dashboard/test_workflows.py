@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from dashboard import reads
 from dashboard.workflows import shapes
+from jobs import workflows
 from jobs.models import RunRecord
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.test_cost import round_trips
@@ -49,11 +50,11 @@ def boxes(response: Any) -> dict[str, dict[str, str | None]]:
     return {str(found["data-box"]): found for tag, found in tags(response) if tag == "a" and "data-box" in found}
 
 
-def rows(response: Any) -> list[str]:
+def rows(response: Any, what: str = "node ") -> list[str]:
     return [
-        str(found["data-key"]).removeprefix("node ")
+        str(found["data-key"]).removeprefix(what)
         for tag, found in tags(response)
-        if tag == "tr" and str(found.get("data-key", "")).startswith("node ")
+        if tag == "tr" and str(found.get("data-key", "")).startswith(what)
     ]
 
 
@@ -184,8 +185,8 @@ class TestRun:
 
     def test_hostile_words_in_the_address_are_only_text(self, viewer: Client, runs: Runs) -> None:
         run = runs.start({"key": "a"})
-        for word in ("node", "box", "scope", "plan", "state", "page", "view"):
-            response = viewer.get(page_of(run), {word: MARK})
+        for word in ("node", "box", "scope", "plan", "state", "page", "view", "against"):
+            response = viewer.get(page_of(run), {"view": "compare", word: MARK})
 
             assert response.status_code == 200, word
             assert MARK not in response.content.decode()
@@ -228,6 +229,49 @@ class TestViews:
         response = viewer.get(page_of(run))
 
         assert set(boxes(response)) == set(rows(response))
+
+
+class TestCompare:
+    def test_a_run_is_put_beside_the_last_one_that_succeeded(self, viewer: Client, runs: Runs) -> None:
+        before = runs.start(*NIGHTLY, payload={"day": "monday"})
+        runs.run_all()
+        run = runs.start(*NIGHTLY[:3], {**NIGHTLY[3], "priority": 5}, {"key": "new"}, payload={"day": "friday"})
+        runs.run_all({"load": "dead"})
+        address = next(link for link in links(viewer.get(page_of(run))) if "view=compare" in link)
+
+        response = viewer.get(address)
+
+        words = text(response)
+        assert "3 nodes ended otherwise, 1 node is new, 1 node is not there any more." in words
+        assert 'day "monday" → "friday"' in words
+        assert "its priority changed" in words
+        assert rows(response, "beside ") == ["new", "load", "ok", "alarm", "clean"]
+        assert any(link == page_of(before) for link in links(response))
+        assert "1 node is as before." in words
+
+    def test_another_can_be_chosen(self, viewer: Client, runs: Runs) -> None:
+        failed = runs.start(*NIGHTLY)
+        runs.run_all({"extract": "dead"})
+        run = runs.start(*NIGHTLY)
+        runs.run_all()
+
+        nothing = text(viewer.get(page_of(run, "?view=compare")))
+        chosen = viewer.get(page_of(run, f"?view=compare&against={failed}"))
+
+        assert "No run of test before this one has succeeded. Name a run to compare it with." in nothing
+        assert [found["value"] for tag, found in tags(chosen) if tag == "option" and "selected" in found] == [failed]
+        assert "4 nodes ended otherwise" in text(chosen)
+        assert "There is no run" in text(viewer.get(page_of(run, "?view=compare&against=gone")))
+
+    def test_nothing_different_says_so(self, viewer: Client, runs: Runs) -> None:
+        for _ in range(2):
+            run = runs.start(*NIGHTLY)
+            runs.run_all()
+
+        words = text(viewer.get(page_of(run, "?view=compare")))
+
+        assert "All nodes ended as before, in about the usual time." in words
+        assert "5 nodes are as before." in words
 
 
 class TestManyNodes:
@@ -369,6 +413,41 @@ class TestActing:
 
         assert 'value="payment"' in asked.content.decode()
         assert runs.states(run) == {"paid": "succeeded"}
+
+    def test_a_failed_node_is_skipped_with_a_name_and_a_reason(self, operator: Client, runs: Runs) -> None:
+        run = runs.start(*NIGHTLY[:3])
+        runs.run_all({"load": "dead"})
+        page = operator.get(page_of(run, "?node=load"))
+        asked = operator.get(next(link for link in links(page) if "/actions/run/skip/" in link))
+        assert "Skip load?" in text(asked)
+        assert "counts as succeeded without running" in text(asked)
+
+        order = {"id": run, "node": "load", "payload": '{"rows": 1}', "reason": "loaded by hand"}
+        send(operator, "/dashboard/actions/run/skip/", order)
+
+        shown = operator.get(page_of(run, "?node=load"))
+        assert runs.states(run) == {"extract": "succeeded", "load": "succeeded", "ok": "ready"}
+        assert "Counts as succeeded: operator skipped it: loaded by hand." in text(shown)
+        assert "succeeded, skipped" in str(boxes(shown)["load"]["aria-label"])
+        assert not [link for link in links(shown) if "/actions/run/skip/" in link]
+
+    def test_there_is_one_loud_button_on_a_page(self, operator: Client, runs: Runs) -> None:
+        both = runs.start({"key": "a"}, {"key": "go", "type": "", "approval": "Go?"}, {"key": "b"})
+        runs.run_all({"a": "dead"})
+
+        def loud(query: str = "") -> list[str]:
+            return [
+                str(found.get("href") or tag)
+                for tag, found in tags(operator.get(page_of(both, query)))
+                if "primary" in str(found.get("class")).split()
+            ]
+
+        (approve,) = loud()
+        assert "/actions/run/approve/" in approve
+        assert loud("?plan=failed") == ["button"]
+        workflows.approve(both, "go")
+        (retry,) = loud()
+        assert "plan=failed" in retry
 
     def test_who_may_only_look_sees_no_button(self, viewer: Client, runs: Runs) -> None:
         run = runs.start(*NIGHTLY)

@@ -191,6 +191,7 @@ def test_no_script_is_forgotten() -> None:
         "workflow_revive",
         "workflow_settle",
         "workflow_signal",
+        "workflow_skip",
         "workflow_step",
         "workflow_stopped",
         "workflow_unfold",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
 
 from jobs.core.states import JobState
@@ -38,12 +39,17 @@ def holds(edge: Edge, end: JobState) -> bool:
     return end in FAILURES if edge is Edge.FAILURE else True
 
 
-def oracle(nodes: list[Node], outcomes: dict[str, JobState]) -> dict[str, JobState]:
-    """How each node ends, worked out in topological order from what each would do if it ran."""
+def oracle(nodes: list[Node], outcomes: dict[str, JobState], forced: Collection[str] = ()) -> dict[str, JobState]:
+    """How each node ends, worked out in topological order from what each would do if it ran.
+
+    ``forced``: these count as succeeded, whatever their parents did.
+    """
     fates: dict[str, JobState] = {}
     for each in sorted(nodes, key=lambda node: int(node.key[1:])):
         satisfied = sum(holds(edge, fates[parent]) for parent, edge in each.edges())
         fates[each.key] = outcomes[each.key] if satisfied >= wanted_of(each) else SKIPPED
+        if each.key in forced:
+            fates[each.key] = SUCCEEDED
     return fates
 
 

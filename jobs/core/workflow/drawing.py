@@ -11,6 +11,7 @@ extract  report.extract
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from jobs.core.workflow.definition import Edge, Node
 from jobs.core.workflow.graph import Graph
@@ -21,16 +22,30 @@ MOST_ALIKE = 5
 MOST_NAMED = 5
 """Parents that a node's words name."""
 
-Label = Callable[[Node], str]
+
+class Twig(NamedTuple):
+    """One line of the drawing, in its parts: what stands before the name, the nodes, and words for those with more."""
+
+    branch: str
+    node: Node
+    keys: Sequence[str]
+    waits: str
+
+    @property
+    def more(self) -> str:
+        """``  and 99 more to page:99``; nothing for a line of one node."""
+        return f"  and {len(self.keys) - 1:,} more to {self.keys[-1]}" if len(self.keys) > 1 else ""
 
 
-Told = Callable[[Sequence[str]], str]
+def draw(graph: Graph) -> Iterator[str]:
+    """The lines."""
+    for twig in twigs(graph):
+        waits = f" · {twig.waits}" if twig.waits else ""
+        yield f"{twig.branch}{twig.node.key}  {twig.node.label}{twig.more}{waits}"
 
 
-def draw(
-    graph: Graph, label: Label = lambda node: f"{node.key}  {node.label}", told: Told = lambda keys: ""
-) -> Iterator[str]:
-    """The lines. ``label``: what a node is; ``told``: how the nodes of one line stand in a run, by their keys."""
+def twigs(graph: Graph) -> Iterator[Twig]:
+    """The lines in their parts."""
     below: dict[str | None, list[str]] = {}
     for key in graph.nodes:
         below.setdefault(_place(graph, key), []).append(key)
@@ -40,10 +55,7 @@ def draw(
         indent, alike, is_last = waiting.pop()
         node = graph.nodes[alike[0]]
         branch = "" if indent is None else f"{indent}{'└─ ' if is_last else '├─ '}"
-        more = f"  and {len(alike) - 1:,} more to {alike[-1]}" if len(alike) > 1 else ""
-        words = waits(graph, node.key)
-        stand = told(alike)
-        yield f"{branch}{label(node)}{more}{f': {stand}' if stand else ''}{f' · {words}' if words else ''}"
+        yield Twig(branch, node, alike, waits(graph, node.key))
         inside = "" if indent is None else f"{indent}{'   ' if is_last else '│  '}"
         waiting += _drawn_below(graph, [child for key in alike for child in below.get(key, [])], inside)
 

@@ -18,6 +18,10 @@ PREPARING = "preparing"
 """State of a run whose nodes are still being written down; nothing of it starts."""
 
 
+SKIPPED = "Skipped"
+"""Type of the error that a node holds which a person skipped: it has succeeded, and says so."""
+
+
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One run, without its nodes."""
 
@@ -45,6 +49,11 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_over(self) -> bool:
         return self.state in OVER
+
+    @property
+    def ended(self) -> int:
+        """How many of its nodes have."""
+        return sum(self.counts.get(state, 0) for state in TERMINAL)
 
     @property
     def created_at(self) -> datetime | None:
@@ -109,6 +118,19 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_over(self) -> bool:
         return self.state in TERMINAL
+
+    @property
+    def seconds(self) -> float | None:
+        """From the start of its job to its end; None where it has not had both."""
+        if not (self.started_at_ms and self.ended_at_ms):
+            return None
+        return max(0, self.ended_at_ms - self.started_at_ms) / 1000
+
+    @property
+    def skipped(self) -> str:
+        """Who counted it as succeeded without running it, and why: ``ann skipped it: loaded by hand``; else nothing."""
+        error = self.error or {}
+        return str(error["message"]) if self.state == JobState.SUCCEEDED and error.get("type") == SKIPPED else ""
 
     @property
     def is_job(self) -> bool:

@@ -170,6 +170,17 @@ class Run:
         decision = self.add(nodes, group)
         return decision if nodes else self._settle([group])
 
+    def skip(self, key: str) -> Decision:
+        """Counts a node as succeeded without running it; how its job ends, if it has one, is not to be noted any more.
+
+        ValueError for a node that has succeeded or opened into others, and in a cancelled run.
+        """
+        if self.is_cancelled or key in self.opened or self.ended.get(key) is JobState.SUCCEEDED:
+            raise ValueError(f"node {key!r} cannot be skipped")
+        self.released.add(key)
+        self._end(key, JobState.SUCCEEDED)
+        return self._settle(self._concerned(key))
+
     def cancel(self) -> Decision:
         """What waits never starts, but for nodes that are marked ``always``. Ending what runs is the caller's."""
         self.is_cancelled = True

@@ -12,6 +12,7 @@ from jobs.management.arguments import Verbs, read_input
 from jobs.management.base import VerbCommand
 from jobs.management.definition_verbs import add_definition_verbs
 from jobs.management.output import Column, Output
+from jobs.management.run_diff import add_diff_verb
 from jobs.management.run_verbs import add_run_verbs
 
 PROBLEMS: tuple[Column[Problem], ...] = (
@@ -34,6 +35,7 @@ class Command(VerbCommand):
 
     def verbs(self, verbs: Verbs) -> None:
         add_run_verbs(verbs)
+        add_diff_verb(verbs)
         add_definition_verbs(verbs)
         validate = verbs.add(
             "validate",
