@@ -7,7 +7,8 @@ names no ground colours, so all keep to a strict content security policy and tak
 from jobs.admin.audit import AuditEntryAdmin
 from jobs.admin.job_type import JobTypeAdmin
 from jobs.admin.pool import PoolAdmin
+from jobs.admin.run_record import RunRecordAdmin
 from jobs.admin.schedule import ScheduleAdmin
 from jobs.admin.workflow import WorkflowAdmin
 
-__all__ = ["AuditEntryAdmin", "JobTypeAdmin", "PoolAdmin", "ScheduleAdmin", "WorkflowAdmin"]
+__all__ = ["AuditEntryAdmin", "JobTypeAdmin", "PoolAdmin", "RunRecordAdmin", "ScheduleAdmin", "WorkflowAdmin"]

@@ -6,12 +6,11 @@ All of it goes through ``jobs.api.schedules``, as on the command line and on the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.widgets import AdminSplitDateTime
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
@@ -24,16 +23,14 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from jobs.admin.pausing import REASON_MAX, ReasonForm
+from jobs.admin.acting import ActingAdmin, Deed, number_of, sentence
+from jobs.admin.pausing import ReasonForm
 from jobs.admin.schedule_form import label_parts
 from jobs.api import audit, schedules
 from jobs.api.schedule_history import history
 from jobs.api.schedules import BackfillProgress
 from jobs.exceptions import SchedulerError
 from jobs.models import Schedule
-
-OPERATE = "jobs.operate"
-"""The permission to start, pause, resume and backfill; changing what a schedule is asks for Django's own."""
 
 CHANGES_SHOWN = 100
 SLICE_SECONDS = 5.0
@@ -64,14 +61,10 @@ class BackfillForm(Form):
                 label_parts(field)
 
 
-class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's takes none
+class ScheduleActions(ActingAdmin):
     """The pages of one schedule, and the actions on a selection of them."""
 
     actions = ("run_selected", "pause_selected", "resume_selected")
-
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        user: Any = request.user
-        return bool(user.has_perm(OPERATE))
 
     def found(self, request: HttpRequest, pk: str) -> Schedule:
         """The schedule, if this user may see it. Raises Http404, PermissionDenied."""
@@ -140,7 +133,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
             self._restore(request, schedule, request.POST.get("change", ""))
             return redirect(request.path)
         changes = history(schedule, CHANGES_SHOWN)
-        page = self._page(request, "Changes", schedule) | {"changes": changes, "may_restore": may_restore}
+        page = self.page(request, "Changes", schedule) | {"changes": changes, "may_restore": may_restore}
         return TemplateResponse(request, "admin/jobs/schedule/changes.html", page)
 
     def _restore(self, request: HttpRequest, schedule: Schedule, change_id: str) -> None:
@@ -150,7 +143,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
         except ValueError:
             raise Http404 from None
         except SchedulerError as error:
-            messages.error(request, _sentence(error))
+            messages.error(request, sentence(error))
         else:
             messages.success(request, f"{schedule.name} is again what it was then.")
 
@@ -159,7 +152,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
         request: HttpRequest,
         pk: int,
         title: str,
-        sentence: str,
+        says: str,
         perform: Callable[[Schedule, Form], str | SafeString],
         form_class: type[Form] = Form,
     ) -> HttpResponseBase:
@@ -167,13 +160,9 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
         schedule = self._operable(request, pk)
         form = form_class(request.POST if request.method == "POST" else None)
         if request.method == "POST" and form.is_valid():
-            try:
-                with audit.acting(_who(request), "admin"):
-                    messages.success(request, perform(schedule, form))
-            except SchedulerError as error:
-                messages.error(request, _sentence(error))
+            self.attempt(request, lambda: perform(schedule, form))
             return redirect("admin:jobs_schedule_change", schedule.pk)
-        page = self._page(request, title, schedule) | {"form": form, "sentences": [sentence], "button": title}
+        page = self.page(request, title, schedule) | {"form": form, "sentences": [says], "button": title}
         return TemplateResponse(request, "admin/jobs/act.html", page)
 
     # A range of the past ----------------------------------------------------------------------------------------------
@@ -182,7 +171,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
         """First how many jobs the range makes; then, where that number was confirmed, the jobs, slice by slice."""
         schedule = self._operable(request, pk)
         form = BackfillForm(request.POST if request.method == "POST" else None)
-        page = self._page(request, "Backfill", schedule)
+        page = self.page(request, "Backfill", schedule)
         page |= {"form": form, "sentences": [BACKFILL], "button": "Count first", "media": self.media + form.media}
         if form.is_valid():
             counted = _number(request.POST.get("counted", ""))
@@ -193,7 +182,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
                 if number and counted == number:
                     return self._backfill(request, schedule, form, counted)
             except SchedulerError as error:
-                form.add_error(None, _sentence(error))
+                form.add_error(None, sentence(error))
             else:
                 page |= _asked(number, form.cleaned_data["rate"])
         return TemplateResponse(request, "admin/jobs/act.html", page)
@@ -206,7 +195,7 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
             done = _slice(schedule.name, start, form.cleaned_data["end"], form.cleaned_data["rate"], _who(request))
         dealt, made = dealt + done.made + done.there, made + done.made
         if done.made + done.there < done.total:
-            page = self._page(request, "Backfill", schedule) | {
+            page = self.page(request, "Backfill", schedule) | {
                 "form": form,
                 "hides_fields": True,
                 "sentences": [f"{dealt:,} of {_jobs(counted)} are there."],
@@ -222,89 +211,40 @@ class ScheduleActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
 
     @admin.action(description="Run selected schedules now", permissions=["operate"])
     def run_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponseBase | None:
-        return self._act_on_selected(
-            request, queryset, "run_selected", "Run now", "One job of each is made at once.", _run
-        )
+        return self._act_on_rows(request, queryset, "run_selected", RUN_EACH)
 
     @admin.action(description="Pause selected schedules", permissions=["operate"])
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponseBase | None:
-        def pause(name: str, who: str) -> str:
-            schedules.pause(name, by=who, reason=request.POST.get("reason", "")[:REASON_MAX])
-            return f"Schedule {name} is paused."
-
-        return self._act_on_selected(request, queryset, "pause_selected", "Pause", PAUSE, pause, ReasonForm)
+        return self._act_on_rows(request, queryset, "pause_selected", PAUSE_EACH)
 
     @admin.action(description="Resume selected schedules", permissions=["operate"])
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Schedule]) -> HttpResponseBase | None:
-        def resume(name: str, who: str) -> str:
-            schedules.resume(name, by=who)
-            return f"Schedule {name} goes on."
+        return self._act_on_rows(request, queryset, "resume_selected", RESUME_EACH)
 
-        return self._act_on_selected(request, queryset, "resume_selected", "Resume", RESUME, resume)
-
-    def _act_on_selected(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Schedule],
-        action: str,
-        title: str,
-        sentence: str,
-        perform: Callable[[str, str], str | SafeString],
-        form_class: type[Form] = Form,
+    def _act_on_rows(
+        self, request: HttpRequest, queryset: QuerySet[Schedule], action: str, deed: Deed
     ) -> HttpResponseBase | None:
-        """Asks with the number of schedules; then one that fails does not keep the others from being done."""
-        names = list(queryset.values_list("name", flat=True))
-        form = form_class(request.POST if "post" in request.POST else None)
-        if not form.is_valid():
-            page = self._page(request, f"{title}: {_schedules(len(names))}") | {
-                "form": form,
-                "sentences": [sentence, f"This is about {', '.join(names[:10])}{_and_more(len(names) - 10)}."],
-                "button": f"{title}: {_schedules(len(names))}",
-                "action": action,
-                "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
-                "select_across": request.POST.get("select_across", "0"),
-            }
-            return TemplateResponse(request, "admin/jobs/act.html", page)
-        refused = _each(names, _who(request), perform)
-        if len(names) > len(refused):
-            messages.success(request, f"{title}: {_schedules(len(names) - len(refused))}.")
-        for error in refused[:5]:
-            messages.error(request, error)
-        return None
+        return self.act_on_selected(request, list(queryset.values_list("name", flat=True)), action, deed)
 
     def _operable(self, request: HttpRequest, pk: int) -> Schedule:
         if not self.has_operate_permission(request):
             raise PermissionDenied
         return self.found(request, str(pk))
 
-    def _page(self, request: HttpRequest, title: str, schedule: Schedule | None = None) -> dict[str, Any]:
-        to_list = reverse("admin:jobs_schedule_changelist")
-        back = reverse("admin:jobs_schedule_change", args=[schedule.pk]) if schedule else to_list
-        return {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "schedule": schedule,
-            "object": schedule,
-            "title": title,
-            "subtitle": schedule.name if schedule else None,
-            "back": back,
-        }
-
 
 def _run(name: str, who: str) -> SafeString:
     return format_html("Schedule {} was started: job {}.", name, schedules.run(name, by=who).id)
 
 
-def _each(names: Sequence[str], who: str, perform: Callable[[str, str], object]) -> list[str]:
-    """Does it to each; what went wrong, in sentences."""
-    refused = []
-    for name in names:
-        try:
-            with audit.acting(who, "admin"):
-                perform(name, who)
-        except SchedulerError as error:
-            refused.append(f"{name}: {_sentence(error)}")
-    return refused
+def _pause_each(name: str, form: Form) -> None:
+    schedules.pause(name, by=audit.actor().who, reason=form.cleaned_data["reason"])
+
+
+RUN_EACH = Deed(
+    "Run now", "One job of each is made at once.", lambda name, form: schedules.run(name, by=audit.actor().who)
+)
+PAUSE_EACH = Deed("Pause", PAUSE, _pause_each, ReasonForm)
+RESUME_EACH = Deed("Resume", RESUME, lambda name, form: schedules.resume(name, by=audit.actor().who))
 
 
 def _slice(name: str, start: datetime, end: datetime, rate: float, who: str) -> BackfillProgress:
@@ -343,20 +283,8 @@ def _number(text: str) -> int:
 
 
 def _jobs(number: int) -> str:
-    return f"{number:,} job{'' if number == 1 else 's'}"
-
-
-def _schedules(number: int) -> str:
-    return f"{number:,} schedule{'' if number == 1 else 's'}"
-
-
-def _and_more(number: int) -> str:
-    return f" and {number:,} more" if number > 0 else ""
+    return number_of(number, "job")
 
 
 def _who(request: HttpRequest) -> str:
     return str(request.user.get_username())
-
-
-def _sentence(error: SchedulerError) -> str:
-    return f"{error} {error.fix}".strip()

@@ -1,4 +1,5 @@
-"""What people do to workflows in the admin, besides editing them: go back to a version, take the definition away.
+"""What people do to workflows in the admin, besides editing them: start them, steer their runs and schedules, go back
+to a version, take the definitions away.
 
 All of it goes through ``jobs.api.workflows``, as on the command line and on the dashboard.
 """
@@ -7,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import QuerySet
 from django.forms import Form, JSONField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -18,14 +21,16 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
+from jobs.admin import run_deeds
+from jobs.admin.acting import ActingAdmin, Deed, sentence
 from jobs.admin.mirrored import PATIENCE_SECONDS, acting_in_admin
-from jobs.api import budget, workflows
+from jobs.admin.pausing import ReasonForm
+from jobs.api import audit, budget, schedules, workflows
+from jobs.core.workflow import Definition
 from jobs.exceptions import SchedulerError
-from jobs.models import Workflow
+from jobs.models import Schedule, Workflow
 
 RUNS_SHOWN = 50
-STEERING: dict[str, Callable[[str], object]] = {"cancel": workflows.cancel, "retry": workflows.retry}
-Done = TypeVar("Done")
 
 
 class StartForm(Form):
@@ -42,8 +47,10 @@ class StartForm(Form):
         return payload
 
 
-class WorkflowActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's takes none
-    """The pages of one workflow."""
+class WorkflowActions(ActingAdmin):
+    """The pages of one workflow, and the actions on a selection of them."""
+
+    actions = ("start_selected", "pause_schedules", "resume_schedules", "export_selected")
 
     def get_urls(self) -> list[URLPattern]:
         def page(route: str, view: Callable[..., HttpResponseBase]) -> URLPattern:
@@ -84,10 +91,6 @@ class WorkflowActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
         user: Any = request.user
         return bool(user.has_perm("jobs.enqueue"))
 
-    def has_operate_permission(self, request: HttpRequest) -> bool:
-        user: Any = request.user
-        return bool(user.has_perm("jobs.operate"))
-
     def start_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
         """Asks for the payload, and on POST starts a run."""
         if not self.has_enqueue_permission(request):
@@ -95,9 +98,7 @@ class WorkflowActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
         workflow = self.found(request, pk)
         form = StartForm(request.POST if request.method == "POST" else None)
         if form.is_valid():
-            done = self._does(request, lambda: workflows.start(workflow.name, form.cleaned_data["payload"] or {}))
-            if done is not None:
-                messages.success(request, f"Workflow {workflow.name} was started: run {done.id}.")
+            self.attempt(request, lambda: f"Workflow {workflow.name} was started: run {_start(workflow.name, form)}.")
             return redirect("admin:jobs_workflow_runs", pk)
         page = self.page(request, "Start", workflow) | {
             "form": form,
@@ -107,42 +108,53 @@ class WorkflowActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
         return TemplateResponse(request, "admin/jobs/act.html", page)
 
     def runs_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
-        """Its newest runs; on POST one of them is cancelled or retried."""
+        """Its newest runs; on POST those that are selected are cancelled, retried, paused or resumed."""
         workflow = self.found(request, pk)
         if request.method == "POST":
             if not self.has_operate_permission(request):
                 raise PermissionDenied
-            self._steer(request, workflow, request.POST.get("run", ""), request.POST.get("verb", ""))
-            return redirect(request.path)
-        page = self.page(request, "Runs", workflow) | {"may_operate": self.has_operate_permission(request)}
+            return self._steer(request, workflow) or redirect(request.path)
+        may_operate = self.has_operate_permission(request)
+        page = self.page(request, "Runs", workflow) | {"may_operate": may_operate, "deeds": run_deeds.DEEDS}
         try:
             with budget(PATIENCE_SECONDS):
                 page["runs"] = workflows.list(name=workflow.name, limit=RUNS_SHOWN).items
         except SchedulerError as error:
-            messages.warning(request, f"The runs are missing: the store is unreachable. {_sentence(error)}")
+            messages.warning(request, f"The runs are missing: the store is unreachable. {sentence(error)}")
         return TemplateResponse(request, "admin/jobs/workflow/runs.html", page)
 
-    def _steer(self, request: HttpRequest, workflow: Workflow, run_id: str, verb: str) -> None:
-        if verb not in STEERING:
+    def _steer(self, request: HttpRequest, workflow: Workflow) -> HttpResponseBase | None:
+        verb, ids = request.POST.get("action", ""), request.POST.getlist(ACTION_CHECKBOX_NAME)[:RUNS_SHOWN]
+        if verb not in run_deeds.DEEDS:
             raise Http404
-
-        def steer() -> object:
-            if workflows.get(run_id).name != workflow.name:
-                raise Http404
-            return STEERING[verb](run_id)
-
-        if self._does(request, steer) is not None:
-            messages.success(request, f"Run {run_id}: {verb} is under way.")
-
-    @staticmethod
-    def _does(request: HttpRequest, what: Callable[[], Done]) -> Done | None:
-        """Does it as this user; what was refused is said, and None answered."""
-        try:
-            with acting_in_admin(request):
-                return what()
-        except SchedulerError as error:
-            messages.error(request, _sentence(error))
+        if not ids:
+            messages.warning(request, "Select the runs first.")
             return None
+        return self.act_on_selected(request, ids, verb, run_deeds.DEEDS[verb], noun="run", row=workflow)
+
+    # A selection ------------------------------------------------------------------------------------------------------
+
+    @admin.action(description="Start selected workflows", permissions=["enqueue"])
+    def start_selected(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> HttpResponseBase | None:
+        return self.act_on_selected(request, _names(queryset), "start_selected", START_EACH)
+
+    @admin.action(description="Pause schedules of selected workflows", permissions=["operate"])
+    def pause_schedules(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> HttpResponseBase | None:
+        return self.act_on_selected(request, _names(queryset), "pause_schedules", PAUSE_SCHEDULES)
+
+    @admin.action(description="Resume schedules of selected workflows", permissions=["operate"])
+    def resume_schedules(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> HttpResponseBase | None:
+        return self.act_on_selected(request, _names(queryset), "resume_schedules", RESUME_SCHEDULES)
+
+    @admin.action(description="Export selected workflows", permissions=["view"])
+    def export_selected(self, request: HttpRequest, queryset: QuerySet[Workflow]) -> HttpResponseBase | None:
+        """One file with all of them, as ``workflows import`` takes it."""
+        try:
+            found = [row.definition() for row in queryset]
+        except SchedulerError as error:
+            messages.error(request, sentence(error))
+            return None
+        return _file({"workflows": [_visible(request, each) for each in found]}, "workflows.json")
 
     # Versions ---------------------------------------------------------------------------------------------------------
 
@@ -168,7 +180,7 @@ class WorkflowActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
             with acting_in_admin(request):
                 made = workflows.restore(workflow.name, int(number), by=request.user.get_username())
         except SchedulerError as error:
-            messages.error(request, _sentence(error))
+            messages.error(request, sentence(error))
         else:
             messages.success(
                 request, f"{workflow.name} is again what it was in version {number}: version {made.version}."
@@ -180,29 +192,57 @@ class WorkflowActions(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's t
         try:
             found = workflow.definition()
         except SchedulerError as error:
-            messages.error(request, _sentence(error))
+            messages.error(request, sentence(error))
             return redirect("admin:jobs_workflow_change", pk)
-        user: Any = request.user
-        shown = found.as_dict() if user.has_perm("jobs.administer") else workflows.shown(found)
-        text = json.dumps(shown, indent=2, ensure_ascii=False)
-        return HttpResponse(
-            text,
-            content_type="application/json",
-            headers={"Content-Disposition": f'attachment; filename="workflow-{pk}.json"'},
-        )
-
-    def page(self, request: HttpRequest, title: str, workflow: Workflow | None = None) -> dict[str, Any]:
-        """What every page of ours tells its template."""
-        to_list = reverse("admin:jobs_workflow_changelist")
-        return {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "object": workflow,
-            "title": title,
-            "subtitle": workflow.name if workflow else None,
-            "back": reverse("admin:jobs_workflow_change", args=[workflow.pk]) if workflow else to_list,
-        }
+        return _file(_visible(request, found), f"workflow-{pk}.json")
 
 
-def _sentence(error: SchedulerError) -> str:
-    return f"{error} {error.fix}".strip()
+def _visible(request: HttpRequest, definition: Definition) -> dict[str, Any]:
+    """As this user may see it."""
+    user: Any = request.user
+    return definition.as_dict() if user.has_perm("jobs.administer") else workflows.shown(definition)
+
+
+def _file(document: Any, name: str) -> HttpResponse:
+    return HttpResponse(
+        json.dumps(document, indent=2, ensure_ascii=False),
+        content_type="application/json",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _names(rows: QuerySet[Workflow]) -> list[str]:
+    return list(rows.values_list("name", flat=True))
+
+
+def _start(name: str, form: Form) -> str:
+    """The id of the run."""
+    return workflows.start(name, form.cleaned_data["payload"] or {}).id
+
+
+def _schedules(name: str) -> list[str]:
+    """Those that start a workflow. ScheduleNotFound where none does."""
+    found = list(Schedule.objects.filter(workflow=name).values_list("name", flat=True))
+    if not found:
+        raise schedules.ScheduleNotFound("No schedule starts it.")
+    return found
+
+
+def _pause_schedules(name: str, form: Form) -> None:
+    for schedule in _schedules(name):
+        schedules.pause(schedule, by=audit.actor().who, reason=form.cleaned_data["reason"])
+
+
+def _resume_schedules(name: str, form: Form) -> None:
+    for schedule in _schedules(name):
+        schedules.resume(schedule, by=audit.actor().who)
+
+
+START_EACH = Deed("Start", "One run of the newest version of each is started, with this payload.", _start, StartForm)
+PAUSE_SCHEDULES = Deed(
+    "Pause schedules",
+    "The schedules that start them make no runs until they are resumed. Runs that have begun go on.",
+    _pause_schedules,
+    ReasonForm,
+)
+RESUME_SCHEDULES = Deed("Resume schedules", "The schedules that start them fire again.", _resume_schedules)

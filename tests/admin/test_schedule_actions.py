@@ -189,7 +189,7 @@ class TestSelection:
         response = self.act(admin_client, "run_selected", *both)
 
         assert len(jobs_of(both[1])) == 1
-        assert "Run now: 1 schedule. nightly: " in told(response)
+        assert "Run now: 1 schedule. Not done for nightly: " in told(response)
 
     def test_who_may_not_operate_is_not_offered_it(self, client: Client, both: list[Schedule]) -> None:
         client.force_login(staff("view_schedule", "change_schedule"))

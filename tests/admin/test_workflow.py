@@ -10,10 +10,9 @@ from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from jobs import job, workflows
-from jobs.engine import Engine, get_engine
+from jobs.engine import Engine
 from jobs.models import AuditEntry, Workflow
 from jobs.registry import registry
-from jobs.services.relay import RelayService
 from tests.admin.test_schedule import staff
 
 if TYPE_CHECKING:
@@ -251,34 +250,6 @@ class TestRuns:
         assert run.id in page
         entry = AuditEntry.objects.get(action="workflow.start")
         assert (entry.who, entry.source) == ("admin", "admin")
-
-    def test_a_run_is_cancelled_and_retried_from_the_list_of_runs(
-        self, admin_client: Client, engine: Engine, nightly: Workflow
-    ) -> None:
-        run = workflows.start("nightly")
-        url = reverse("admin:jobs_workflow_runs", args=[nightly.pk])
-        assert f"Cancel run {run.id}" in admin_client.get(url).content.decode()
-
-        admin_client.post(url, {"run": run.id, "verb": "cancel"})
-        assert workflows.get(run.id).cancelled["by"] == "admin"
-
-        RelayService(get_engine()).tick()
-        assert f"Retry run {run.id}" in admin_client.get(url).content.decode()
-        admin_client.post(url, {"run": run.id, "verb": "retry"})
-        assert workflows.get(run.id).state == "running"
-        assert admin_client.post(url, {"run": run.id, "verb": "explode"}).status_code == 404
-
-    def test_starting_asks_for_one_right_and_steering_for_another(
-        self, client: Client, engine: Engine, nightly: Workflow
-    ) -> None:
-        run = workflows.start("nightly")
-        client.force_login(staff("view_workflow"))
-        runs = reverse("admin:jobs_workflow_runs", args=[nightly.pk])
-
-        assert client.get(reverse("admin:jobs_workflow_start", args=[nightly.pk])).status_code == 403
-        assert client.post(runs, {"run": run.id, "verb": "cancel"}).status_code == 403
-        assert "Cancel run" not in client.get(runs).content.decode()
-        assert workflows.get(run.id).cancelled is None
 
 
 class TestRights:
