@@ -6,11 +6,10 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 import pytest
 
 from jobs.core.retry import Exponential, Fixed
-from jobs.core.workflow import MOST_NODES, Graph, Workflow, draw, read, schema, spec_options
+from jobs.core.workflow import MOST_NODES, Graph, Workflow, draw, read, spec_options
 from jobs.exceptions import WorkflowInvalid
 
 NIGHTLY: dict[str, Any] = {
@@ -479,15 +478,3 @@ class TestKinds:
         assert problems(document) == [
             ((), "12,002 nodes are too many: at most 10,000", "Raise SCHEDULER['WORKFLOW_NODES'].")
         ]
-
-
-class TestSchema:
-    def test_it_knows_every_field_and_no_other(self) -> None:
-        parts = schema()["$defs"]
-
-        assert parts["Node"]["additionalProperties"] is parts["Definition"]["additionalProperties"] is False
-        assert parts["Node"]["required"] == ["key"]
-        assert set(parts["Node"]["properties"]) == {
-            field.name for field in msgspec.structs.fields(read(NIGHTLY).nodes[0])
-        }
-        assert parts["Definition"]["required"] == ["name", "nodes"]

@@ -311,13 +311,12 @@ def _template_problems(nodes: Iterable[Node]) -> Iterator[Problem]:
     keys = {node.key for node in nodes}
     for node in nodes:
         parents = dict(node.edges())
-        try:
-            for reference in templates.references(node.payload):
-                yield from _reference_problems(node, reference, parents, keys)
-            for reference in templates.references(node.each):
-                yield from _reference_problems(msgspec.structs.replace(node, each=UNSET), reference, parents, keys)
-        except TemplateError as error:
-            yield Problem((node.key,), f"Node {node.key!r}: payload: {error}", error.fix)
+        for field, about in (("payload", node), ("each", msgspec.structs.replace(node, each=UNSET))):
+            for found in templates.references_and_errors(getattr(node, field)):
+                if isinstance(found, TemplateError):
+                    yield Problem((node.key,), f"Node {node.key!r}: {field}: {found}", found.fix)
+                else:
+                    yield from _reference_problems(about, found, parents, keys)
 
 
 def _reference_problems(

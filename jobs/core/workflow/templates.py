@@ -72,16 +72,28 @@ def parse(text: object) -> Reference:
 
 def references(payload: Any) -> Iterator[Reference]:
     """All of them, wherever they stand. Raises TemplateError at the first object that only looks like a template."""
+    for found in references_and_errors(payload):
+        if isinstance(found, TemplateError):
+            raise found
+        yield found
+
+
+def references_and_errors(payload: Any) -> Iterator[Reference | TemplateError]:
+    """All of them, and in the place of each that cannot be read what is wrong with it."""
     if isinstance(payload, Mapping):
-        if _is_template(payload):
-            if FROM in payload:
+        try:
+            is_template = _is_template(payload)
+            if FROM in payload and is_template:
                 yield parse(payload[FROM])
+        except TemplateError as error:
+            yield error
             return
-        for value in payload.values():
-            yield from references(value)
+        if not is_template:
+            for value in payload.values():
+                yield from references_and_errors(value)
     elif isinstance(payload, list | tuple):
         for value in payload:
-            yield from references(value)
+            yield from references_and_errors(value)
 
 
 def known_and_unknown(payload: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]] | None:
