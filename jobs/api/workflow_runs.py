@@ -99,8 +99,8 @@ def list(*, name: str | None = None, state: str | None = None, cursor: str | Non
     before, last = _cursor(cursor)
     step = limit if state is None else SCANNED
     workflows = get_engine().workflows
-    pairs = workflows.newest(name, before=before, limit=step + 1)
-    fresh = [pair for pair in pairs if before is None or pair[1] < before or pair[0] < last][:step]
+    pairs = workflows.newest(name, before=before, last=last, limit=step + 1)
+    fresh = pairs[:step]
     for (run_id, at), facts in zip(fresh, workflows.facts_of([run_id for run_id, _ in fresh]), strict=True):
         before, last = at, run_id
         if facts is not None and state in (None, facts.state):

@@ -193,16 +193,30 @@ class Workflows:
         )
         return [facts for facts in self.facts_of([run_id.decode() for run_id in found]) if facts is not None]
 
-    def newest(self, name: str | None = None, *, before: int | None = None, limit: int = 50) -> list[tuple[str, int]]:
-        """Ids of the newest runs (of one workflow), and when they were created; ``before``: then or earlier."""
+    def newest(
+        self, name: str | None = None, *, before: int | None = None, last: str | None = None, limit: int = 50
+    ) -> list[tuple[str, int]]:
+        """Ids of the newest runs (of one workflow), and when they were created; ``before``: then or earlier.
+
+        ``last``: of those that were created in that very millisecond, only the ones that come after this one."""
         key = self._lists.runs if name is None else WorkflowKeys(self._store.namespace, name).named
-        highest = "+inf" if before is None else before
+        seen = 0
+        if before is not None and last is not None:
+            seen = int(self._store.read(lambda client: client.zcount(key, before, before)))
         found: Any = self._store.read(
             lambda client: client.zrange(
-                key, highest, "-inf", byscore=True, desc=True, offset=0, num=limit, withscores=True
+                key,
+                "+inf" if before is None else before,
+                "-inf",
+                byscore=True,
+                desc=True,
+                offset=0,
+                num=limit + seen,
+                withscores=True,
             )
         )
-        return [(run_id.decode(), int(score)) for run_id, score in found]
+        runs = [(run_id.decode(), int(score)) for run_id, score in found]
+        return [(run_id, at) for run_id, at in runs if last is None or at != before or run_id < last][:limit]
 
     def remove(self, run_id: str) -> None:
         """Forgets a run. Its jobs stay."""
