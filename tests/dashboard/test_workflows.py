@@ -251,7 +251,7 @@ class TestCompare:
 
     def test_another_can_be_chosen(self, viewer: Client, runs: Runs) -> None:
         failed = runs.start(*NIGHTLY)
-        runs.run_all({"extract": "dead"})
+        runs.run_all({"extract": "dead", "alarm": "dead"})
         run = runs.start(*NIGHTLY)
         runs.run_all()
 
