@@ -190,10 +190,11 @@ def _read_day() -> Day:
     points = api.stats.points(None, MINUTES, step=STEP)
 
     def since(at: datetime) -> Sequence[Point]:
-        minutes = (datetime.now(UTC) - at).total_seconds() / 60
+        begun = at - TEN_SECONDS  # the step in which it came is told whole
+        minutes = (datetime.now(UTC) - begun).total_seconds() / 60
         if minutes > FINE_MINUTES:
             return [point for point in points if point.at >= at]
-        return [point for point in api.stats.points(None, max(0.0, minutes)) if point.at >= at - TEN_SECONDS]
+        return [point for point in api.stats.points(None, max(0.0, minutes)) if point.at >= begun]
 
     return day_of(points, api.workers.releases(MINUTES), since)
 

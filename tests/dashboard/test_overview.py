@@ -16,7 +16,7 @@ from dashboard.overall import Overall
 from jobs.api import ErrorGroup, Noted, Point, Release, Worker
 from jobs.core.figures import Figures
 from jobs.models import Schedule
-from jobs.services import definitions
+from jobs.services import carrying
 from tests.dashboard.browsing import tags, text
 from tests.dashboard.seeding import Shop
 
@@ -154,7 +154,7 @@ def busy(shop: Shop) -> Shop:
 
 def test_the_page_shows_it_all(operator: Client, busy: Shop) -> None:
     Schedule.objects.create(name="poll", job_type="report.build", payload={"year": 2024}, cron="* * * * *")
-    definitions.push(["poll"])
+    carrying.push(["poll"])
     page = operator.get("/dashboard/")
     words = text(page)
 
