@@ -44,7 +44,6 @@ class Overview(Panel):
     group = "Operate"
     key = "o"
     on_phone = True
-    styles = ("dashboard/overview.css",)
     refresh_seconds = 3.0
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
