@@ -12,6 +12,7 @@ from django.http import QueryDict
 
 from dashboard import reads
 from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told
+from dashboard.actions.pausing import WAIT_SECONDS
 from dashboard.formats import plural
 from dashboard.links import run_url
 from dashboard.overall import UNREACHABLE
@@ -144,7 +145,7 @@ def _cancel(order: Order) -> Told:
 
 
 def _pause(order: Order) -> Told:
-    run = api.workflows.pause(order.id, reason=order.values["reason"], by=order.by)
+    run = api.workflows.pause(order.id, reason=order.values["reason"], by=order.by, wait=WAIT_SECONDS)
     return Told(f"{run.name} is paused.")
 
 
@@ -214,7 +215,7 @@ ACTIONS: tuple[Action, ...] = (
     RunAction(
         verb="pause",
         label="Pause",
-        says="No further node becomes a job until it is resumed. What runs goes on.",
+        says="Nothing of it starts until it is resumed, retries included. What runs goes on.",
         perform=_pause,
         key="p",
     ),

@@ -71,10 +71,15 @@ def cancel(run_id: str, *, reason: str = "", by: str | None = None) -> RunFacts:
     return get_engine().workflows.facts(run_id)
 
 
-def pause(run_id: str, *, reason: str = "", by: str | None = None) -> RunFacts:
-    """Nothing more of the run becomes a job, until it is resumed; what has become one runs. RunNotFound, WrongState."""
+def pause(run_id: str, *, reason: str = "", by: str | None = None, wait: float | None = None) -> RunFacts:
+    """Nothing new of the run starts from when this returns, until it is resumed; what runs goes on. RunNotFound,
+    WrongState.
+
+    That takes until workers have begun or handed back what they had taken: moments, or the rest of a lease where a host
+    is dead. ``wait``: no longer than so many seconds; what was on its way may then still start.
+    """
     facts = _facts(by, reason)
-    if get_engine().run_control.pause(run_id, facts):
+    if controlling.pause(_relay(), run_id, facts, wait=wait):
         audit.record("workflow_run.pause", run_id, reason=facts["reason"], after={"paused": facts})
     return get_engine().workflows.facts(run_id)
 

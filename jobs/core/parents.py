@@ -9,6 +9,8 @@ from jobs.exceptions import ResultTooLarge
 
 SUCCEEDED = "succeeded"
 
+KEEP_IT_ELSEWHERE = "Let it store the data elsewhere and return a reference, or raise SCHEDULER['RESULT_LIMIT']."
+
 
 class Ended(NamedTuple):
     """What a node left behind. ``state``: how it ended."""
@@ -32,10 +34,7 @@ class Parents(Mapping[str, Any]):
         if parent.state != SUCCEEDED:
             raise KeyError(f"{key!r} is {parent.state} and left no result: see parents.ended[{key!r}]")
         if is_cut(parent.result):
-            raise ResultTooLarge(
-                f"The result of {key!r} has {parent.result['bytes']} bytes, and only its beginning was kept.",
-                fix="Let it store the data elsewhere and return a reference, or raise SCHEDULER['RESULT_LIMIT'].",
-            )
+            raise ResultTooLarge(too_large(key, parent.result), fix=KEEP_IT_ELSEWHERE)
         return parent.result
 
     def __iter__(self) -> Iterator[str]:
@@ -46,6 +45,16 @@ class Parents(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<Parents {', '.join(f'{key}: {parent.state}' for key, parent in self.ended.items())}>"
+
+
+def cut_result(size: int, preview: str = "") -> dict[str, Any]:
+    """What stands for a result of so many bytes (at least), of which only the beginning was kept."""
+    return {"cut": True, "bytes": size, "preview": preview}
+
+
+def too_large(key: str, result: dict[str, Any]) -> str:
+    """What is said of the result of a node that is cut."""
+    return f"The result of {key!r} has {result['bytes']} bytes or more, too many to be handed on."
 
 
 def is_cut(result: Any) -> bool:

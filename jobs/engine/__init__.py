@@ -36,6 +36,7 @@ from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Autoscale, Pool, PoolNotFound, Pools, PoolSettings
 from jobs.engine.redaction import Visible
 from jobs.engine.run_control import RunControl
+from jobs.engine.run_pauses import RunPauses
 from jobs.engine.scaling import Scaling, Scalings
 from jobs.engine.schedules import Schedules
 from jobs.engine.series import Point, Series
@@ -131,9 +132,10 @@ class Engine:
         self.schedules = Schedules(store, settings, clock, self.jobs.creation.pending_limit)
         self.workflows = Workflows(store, settings, clock)
         self.run_control = RunControl(store, settings, clock)
+        self.run_pauses = RunPauses(store, clock, self.workflows, self.pauses, self.leases)
         self.outbox = Outbox(store)
         self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
-        self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.holds)
+        self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.holds, self.workflows)
         self.partitions = Partitions(store, self.topology)
         self.scalings = Scalings(store, clock)
         self.backlog = Backlog(store, clock, self.topology)

@@ -20,6 +20,7 @@ from jobs.engine.limits import Hold, Holds
 from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Pool, Pools
 from jobs.engine.workers import Worker, Workers
+from jobs.engine.workflows import Workflows
 from jobs.store.connection import Store
 from jobs.store.keys import partition_keys
 
@@ -50,6 +51,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     pool: Pool
     pauses: PauseState
     workers: Sequence[Worker]  # alive, of any pool
+    run_pause: Any = None
+    """Who has paused the run that it is a node of, when and why."""
     holds: Sequence[Hold] = ()
     ahead: int | None = None
 
@@ -62,13 +65,23 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 class Explain:
     """See the module. Costs the same however many jobs wait."""
 
-    def __init__(self, store: Store, jobs: Jobs, pools: Pools, pauses: Pauses, workers: Workers, holds: Holds) -> None:
+    def __init__(
+        self,
+        store: Store,
+        jobs: Jobs,
+        pools: Pools,
+        pauses: Pauses,
+        workers: Workers,
+        holds: Holds,
+        workflows: Workflows,
+    ) -> None:
         self._store = store
         self._jobs = jobs
         self._pools = pools
         self._pauses = pauses
         self._workers = workers
         self._holds = holds
+        self._workflows = workflows
 
     def job(self, job_id: str) -> Reason | None:
         """Why the job does not run; None where it runs or has ended. JobNotFound."""
@@ -87,10 +100,15 @@ class Explain:
             job=job,
             pool=self._pools.get(job.pool),
             pauses=self._pauses.state(),
+            run_pause=self._run_pause(job),
             workers=[worker for worker in self._workers.all() if worker.alive and not worker.is_host],
             holds=self._holds.of(job) if job.state == JobState.READY else (),
             ahead=self._ahead(job),
         )
+
+    def _run_pause(self, job: Job) -> Any:
+        run = self._workflows.find(job.workflow_run) if job.workflow_run else None
+        return run.paused if run else None
 
     def _ahead(self, job: Job) -> int | None:
         keys = partition_keys(self._store.namespace, Route(job.pool, job.queue_version, job.partition))
@@ -120,7 +138,8 @@ def reasons(facts: Facts) -> Iterator[Reason]:
         yield _not_due(job, facts.now)
     yield from _paused(facts)
     yield from _not_served(facts)
-    if job.parked and job.type not in facts.pauses.types_until_ms():  # those of a paused type are parked too
+    is_paused = bool(facts.run_pause) or job.type in facts.pauses.types_until_ms()
+    if job.parked and not is_paused:  # those of a paused type or run are parked too
         yield Reason(
             code="unknown_type",
             message=f"No worker that met it knows the job type {job.type}; it waits for one that does.",
@@ -176,6 +195,13 @@ def _paused(facts: Facts) -> Iterator[Reason]:
         yield _pause("pool_paused", f"Pool {job.pool}", pause, {"pool": job.pool})
     if pause := pauses.types.get(job.type):
         yield _pause("type_paused", f"Job type {job.type}", pause, {"type": job.type})
+    if facts.run_pause:
+        yield _pause(
+            "run_paused",
+            f"Workflow run {job.workflow_run}",
+            Pause(**facts.run_pause),
+            {"workflow_run": job.workflow_run},
+        )
     if job.type in pauses.disabled:
         yield Reason(
             code="type_disabled",

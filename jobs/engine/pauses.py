@@ -8,7 +8,7 @@ delays it by no more than the rest of its leases, and can start nothing after it
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import msgspec
 
 from jobs.core.clock import Clock
 from jobs.core.job import Route, iso, moment
-from jobs.core.pause import Pause, PauseState, Scope
+from jobs.core.pause import EVERYTHING, Pause, PauseState, Scope
 from jobs.engine.batches import BATCH, batches
 from jobs.engine.leases import Leases
 from jobs.store.connection import Store
@@ -99,19 +99,28 @@ class Pauses:
         Without ``timeout`` (seconds) that is at most until the last lease of a dead host is over. Answers how many jobs
         could still start: 0, unless the time was too short. Call it after ``pause``.
         """
-        stop_at = None if timeout is None else time.monotonic() + timeout
-        pause = FIRST_LOOK_SECONDS
-        left = self._handed_out(scope)
-        while left and (stop_at is None or time.monotonic() < stop_at):
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_LOOK_SECONDS)
-            left = self._look_again(scope, left)
-        return len(left)
+        return self._wait_for(scope, self._handed_out(scope), timeout)
+
+    def settle_jobs(self, jobs: Mapping[Route, Iterable[str]], *, timeout: float | None = None) -> int:
+        """The same for jobs by their ids, which no lease gives any more."""
+        left = [job for route, ids in jobs.items() for job in self._unstarted(EVERYTHING, route, ids)]
+        return self._wait_for(EVERYTHING, left, timeout)
 
     def now_ms(self) -> int:
         """The server's clock, Unix milliseconds."""
         now = self._clock.now_ms()
         return self._store.time_ms() if now is None else now
+
+    # what was handed out and has not begun
+
+    def _wait_for(self, scope: Scope, left: list[HandedOut], timeout: float | None) -> int:
+        stop_at = None if timeout is None else time.monotonic() + timeout
+        pause = FIRST_LOOK_SECONDS
+        while left and (stop_at is None or time.monotonic() < stop_at):
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_LOOK_SECONDS)
+            left = self._look_again(scope, left)
+        return len(left)
 
     def _change(self, scope: Scope, pause: bytes, *, only: bytes = b"") -> Pause | None:
         _, before = self._store.run("pause_set", self._keys, scope=str(scope), pause=pause, only=only)
@@ -120,8 +129,6 @@ class Pauses:
             return msgspec.json.decode(before, type=Pause) if before else None
         except msgspec.MsgspecError:
             return None
-
-    # what was handed out and has not begun
 
     def _handed_out(self, scope: Scope) -> list[HandedOut]:
         found: list[HandedOut] = []

@@ -58,7 +58,8 @@ class RunControl:
         self._run("workflow_stopped", run_id)
 
     def pause(self, run_id: str, pause: dict[str, Any] | None) -> bool:
-        """Nothing of it becomes a job until it is told to go on (None). False: it stood so before."""
+        """No node becomes a job until the run is told to go on (None). False: it stood so before. ``RunPauses.spread``
+        holds back those that are jobs."""
         return bool(self._run("workflow_pause", run_id, pause="" if pause is None else _to_json(pause)))
 
     def redo(self, run_id: str, what: dict[str, Any], changes: Sequence[tuple[NodeView, str]]) -> None:

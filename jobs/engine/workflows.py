@@ -7,21 +7,21 @@ while. ``jobs.runtime.relaying`` is who goes these ways.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jobs.conf import Settings
 from jobs.core.clock import Clock
-from jobs.core.workflow import Definition, Ended, Kind, Node, NodeView, RunFacts
+from jobs.core.workflow import Node, RunFacts
 from jobs.engine.batches import batches
 from jobs.engine.outbox import News
 from jobs.engine.run_nodes import Birth, StepReply, calls, decode_handed
-from jobs.exceptions import RunNotFound
+from jobs.engine.run_results import RunResults
 from jobs.store.codec.bodies import encode_header
 from jobs.store.codec.ids import new_head, route_in
-from jobs.store.codec.runs import decode_facts, decode_json, decode_state, decode_view, encode_facts
+from jobs.store.codec.runs import encode_facts
 from jobs.store.connection import Store
-from jobs.store.keys import RunKeys, WorkflowKeys, partition_keys
+from jobs.store.keys import WorkflowKeys, partition_keys
 
 CLAIM_MS = 6_000
 """How long nodes and runs are handed out: after as long somebody else does what was left undone."""
@@ -34,20 +34,16 @@ STEP = 500
 """Looks at nodes in one call."""
 TAKE = 500
 """Nodes that are handed out in one call."""
-PAGE = 1000
-"""Nodes that are read at once."""
 GROWTH = 10
 """So many times the nodes of a definition a run may have, once lists and handlers have added theirs."""
 
 
-class Workflows:
+class Workflows(RunResults):
     """See the module. Verbs on one run raise RunNotFound; all raise StoreUnavailable or OutcomeUnknown where the
     server is away."""
 
     def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
-        self._store = store
-        self._settings = settings
-        self._clock = clock
+        super().__init__(store, settings, clock)
         self._lists = WorkflowKeys(store.namespace)
 
     # --- beginning and growing ----------------------------------------------------------------------------------------
@@ -88,14 +84,6 @@ class Workflows:
         for items in calls(nodes, scope, depth, is_always):
             added += self._run("workflow_add", run_id, items, most_nodes=most_nodes)
         return added
-
-    def known(self, run_id: str, keys: Iterable[str]) -> set[str]:
-        """Those that are keys of nodes."""
-        found: set[str] = set()
-        for batch in batches(keys, limit=PAGE):
-            ranks = self._ranks(run_id, batch)
-            found.update(key for key, rank in zip(batch, ranks, strict=True) if rank is not None)
-        return found
 
     def open(self, run_id: str) -> str:
         """All nodes are there: the run may begin. How it stands."""
@@ -237,172 +225,6 @@ class Workflows:
         )
         return [run_id.decode() for run_id in found]
 
-    # --- looking ------------------------------------------------------------------------------------------------------
-
-    def facts(self, run_id: str) -> RunFacts:
-        """The run, without its nodes."""
-        facts = self.find(run_id)
-        if facts is None:
-            raise RunNotFound(f"There is no run {run_id!r}.", fix="Ended runs are forgotten after their retention.")
-        return facts
-
-    def find(self, run_id: str) -> RunFacts | None:
-        """The same; None where there is none."""
-        return self.facts_of([run_id])[0]
-
-    def facts_of(self, run_ids: Sequence[str]) -> list[RunFacts | None]:
-        """The runs in the order of the ids; one round trip for all of them."""
-
-        def send(client: Any) -> list[Any]:
-            pipeline = client.pipeline(transaction=False)
-            for run_id in run_ids:
-                pipeline.hgetall(self._keys(run_id).run)
-                pipeline.hgetall(self._keys(run_id).counts)
-            return list(pipeline.execute())
-
-        raw = iter(self._store.read(send) if run_ids else [])
-        return [
-            decode_facts(run_id, run, counts) if b"state" in run else None
-            for run_id, run, counts in zip(run_ids, raw, raw, strict=True)
-        ]
-
-    def nodes(self, run_id: str, since: int = 0, limit: int = PAGE) -> list[NodeView]:
-        """The nodes from this rank on."""
-        return [view for view in self._views(run_id, range(since, since + limit)) if view is not None]
-
-    def nodes_at(self, run_id: str, ranks: Sequence[int]) -> list[NodeView]:
-        """The nodes of these ranks."""
-        return [view for batch in batches(ranks) for view in self._views(run_id, batch) if view is not None]
-
-    def all_nodes(self, run_id: str) -> Iterator[NodeView]:
-        """All of them, by rank."""
-        since = 0
-        while page := self.nodes(run_id, since):
-            yield from page
-            since += PAGE
-
-    def node(self, run_id: str, key: str) -> NodeView | None:
-        """One node by its key."""
-        ranks = self._ranks(run_id, [key])
-        return None if ranks[0] is None else self._views(run_id, [ranks[0]])[0]
-
-    def parents(self, run_id: str, keys: Iterable[str]) -> dict[str, Ended]:
-        """How these nodes have ended, by key; those that have not are left out."""
-        found: dict[str, Ended] = {}
-        for batch in batches(keys, limit=PAGE):
-            ranks = self._ranks(run_id, batch)
-            known = [(key, rank) for key, rank in zip(batch, ranks, strict=True) if rank is not None]
-            found.update(self._ended(run_id, known))
-        return found
-
-    def results(self, run_id: str) -> dict[str, Any]:
-        """Results of the nodes that nobody waits for, by key: the result of the run."""
-        views = [view for view in self.all_nodes(run_id) if not view.scope]
-        awaited = {parent for view in views for parent, _ in view.node.edges()}
-        last = [view.key for view in views if view.key not in awaited and view.state == "succeeded"]
-        return {key: ended.result for key, ended in self.parents(run_id, last).items()}
-
-    def first_failures(self, run_ids: Sequence[str]) -> dict[str, NodeView]:
-        """Run → the first of its own nodes that died or was cancelled; two round trips for all runs."""
-
-        def first(client: Any) -> list[Any]:
-            pipeline = client.pipeline(transaction=False)
-            for run_id in run_ids:
-                pipeline.zrange(self._keys(run_id).failures_of, 0, 0)
-            return list(pipeline.execute())
-
-        ranks = self._store.read(first) if run_ids else []
-        failed = [
-            (self._keys(run_id), run_id, int(found[0])) for run_id, found in zip(run_ids, ranks, strict=True) if found
-        ]
-
-        def read(client: Any) -> list[Any]:
-            pipeline = client.pipeline(transaction=False)
-            for keys, _, rank in failed:
-                for key in (keys.states, keys.nodes, keys.errors):
-                    pipeline.hget(key, rank)
-            return list(pipeline.execute())
-
-        raw = iter(self._store.read(read) if failed else [])
-        return {
-            run_id: decode_view(rank, state, node, error)
-            for (_, run_id, rank), state, node, error in zip(failed, raw, raw, raw, strict=True)
-            if state and node
-        }
-
-    def server_now_ms(self) -> int:
-        """The time of the server."""
-        now = self._clock.now_ms()
-        return self._store.time_ms() if now is None else now
-
-    def _ended(self, run_id: str, known: Sequence[tuple[str, int]]) -> dict[str, Ended]:
-        if not known:
-            return {}
-        keys, ranks = self._keys(run_id), [rank for _, rank in known]
-        states, results, errors = self._columns((keys.states, keys.results, keys.errors), ranks)
-        found = {}
-        for (key, _), raw, result, error in zip(known, states, results, errors, strict=True):
-            state = decode_state(raw)
-            if state.ended_at:
-                found[key] = Ended(state.word, decode_json(result), decode_json(error))
-                if not state.job and state.word != "skipped" and not result and not error:
-                    found[key] = self._group_ended(run_id, key) or found[key]
-        return found
-
-    def _group_ended(self, run_id: str, key: str) -> Ended | None:
-        """How a group has ended, made of how its members have; None where it is none."""
-        view = self.node(run_id, key)
-        if view is None or not view.node.kind.is_group:
-            return None
-        if view.state != "succeeded":
-            failures = self._keys(run_id).failures_of + key
-            count = self._store.read(lambda client: client.zcard(failures))
-            error = {"type": "GroupFailed", "message": f"{count} of the nodes in {key!r} failed", "traceback": ""}
-            return Ended(view.state, None, error)
-        if view.node.kind is Kind.EACH:
-            return Ended(view.state, self._results_of_each(run_id, key))
-        inside = view.node.workflow.nodes if isinstance(view.node.workflow, Definition) else ()
-        awaited = {parent for node in inside for parent, _ in node.edges()}
-        ended = self.parents(run_id, [f"{key}:{node.key}" for node in inside if node.key not in awaited])
-        results = {
-            name.removeprefix(f"{key}:"): each.result for name, each in ended.items() if each.state == "succeeded"
-        }
-        return Ended(view.state, results)
-
-    def _results_of_each(self, run_id: str, group: str) -> list[Any]:
-        """Results of the members in the order of the list; None for one that did not succeed."""
-        found: list[Any] = []
-        while True:
-            keys = [f"{group}:{index}" for index in range(len(found), len(found) + PAGE)]
-            known = self.known(run_id, keys)
-            ended = self.parents(run_id, known)
-            page = [ended[key].result if key in ended else None for key in keys if key in known]
-            found += page
-            if len(page) < PAGE:
-                return found
-
-    def _views(self, run_id: str, ranks: Sequence[int]) -> list[NodeView | None]:
-        keys = self._keys(run_id)
-        states, nodes, errors = self._columns((keys.states, keys.nodes, keys.errors), ranks)
-        return [
-            decode_view(rank, state, node, error) if state and node else None
-            for rank, state, node, error in zip(ranks, states, nodes, errors, strict=True)
-        ]
-
-    def _columns(self, hashes: Sequence[str], ranks: Sequence[int]) -> list[list[Any]]:
-        def send(client: Any) -> list[Any]:
-            pipeline = client.pipeline(transaction=False)
-            for key in hashes:
-                pipeline.hmget(key, ranks)
-            return list(pipeline.execute())
-
-        return self._store.read(send)
-
-    def _ranks(self, run_id: str, names: Sequence[str]) -> list[int | None]:
-        key = self._keys(run_id).ranks
-        found: Any = self._store.read(lambda client: client.hmget(key, names))
-        return [None if rank is None else int(rank) for rank in found]
-
     def _groups(self, run_id: str) -> list[str]:
         keys = self._keys(run_id)
         fields: Any = self._store.read(lambda client: client.hkeys(keys.run))
@@ -424,9 +246,6 @@ class Workflows:
 
     def _run(self, name: str, run_id: str, items: Sequence[Any] = (), **arguments: Any) -> Any:
         return self._store.run(name, self._keys(run_id), items, **arguments)
-
-    def _keys(self, run_id: str) -> RunKeys:
-        return RunKeys(self._store.namespace, run_id)
 
     def _now(self) -> Any:
         now = self._clock.now_ms()

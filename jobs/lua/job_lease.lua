@@ -17,7 +17,7 @@
 -- #include tally_durations
 -- #include tell_runs
 local clock = KEYS[1] -- string: high-water mark of server time
-local control = KEYS[2] -- hash: paused_until, paused_types, max_running
+local control = KEYS[2] -- hash: paused_until, paused_types, max_running, halted
 local grants = KEYS[3] -- hash: worker -> last token and its ids
 local scheduled = KEYS[4] -- zset: id -> due score
 local retry_wait = KEYS[5] -- zset: id -> due score
@@ -30,7 +30,7 @@ local attempts = KEYS[11] -- hash: id -> ended attempts
 local sequence = KEYS[12] -- string: last place given
 local wake = KEYS[13] -- list: wake token
 local live = KEYS[14] -- prefix: one hash of figures per 10 s
-local parked = KEYS[15] -- hash: type -> parked jobs
+local parked = KEYS[15] -- hash: type, or line break and run -> parked jobs
 local parked_of = KEYS[16] -- prefix of one zset per parked type
 local lines = KEYS[17] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
@@ -76,7 +76,7 @@ end
 promote_due(scheduled, ready, states, sequence, now, PROMOTE_LIMIT)
 promote_due(retry_wait, ready, states, sequence, now, PROMOTE_LIMIT)
 
-local facts = redis.call('HMGET', control, 'paused_until', 'paused_types', 'max_running')
+local facts = redis.call('HMGET', control, 'paused_until', 'paused_types', 'max_running', 'halted')
 if now < (tonumber(facts[1] or nil) or 0) then
   return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0 }
 end
@@ -94,6 +94,9 @@ if facts[2] and facts[2] ~= '' then
   local ok, types = pcall(cmsgpack.unpack, facts[2])
   paused_types = ok and type(types) == 'table' and types or nil
 end
+
+-- Whether any run is paused that has jobs here.
+local has_halted = facts[4] and tonumber(facts[4]) > 0
 
 -- First and last byte of the type in a body: it is the second thing in the header, a text of MessagePack.
 local function type_bounds(body)
@@ -163,24 +166,33 @@ local function may_be_ready(raw)
   return code == READY_CODE or not STATE_OF[code]
 end
 
--- Jobs of paused types leave the line as they are, and come back when the pause is over. Answers whether it was one.
+-- Where a job stands aside that is a node of a paused run; nil for all others.
+local function halted_line(id)
+  local node = has_halted and redis.call('HGET', lines .. 'nodes', id)
+  local run = node and string.match(node, '^[^\n]*')
+  return run and (tonumber(redis.call('HGET', lines .. 'halted', run) or nil) or 0) > 0 and '\n' .. run or nil
+end
+
+-- Jobs of paused types and runs leave the line as they are, and come back when the pause is over. Answers whether it was one.
 local passed_over = 0
 local function is_set_aside(id, place, raw)
-  local record = now < (tonumber(paused_types[group.type]) or 0) and read_record(raw, 'ready')
+  local is_paused = paused_types and now < (tonumber(paused_types[group.type]) or 0)
+  local aside = is_paused and group.type or halted_line(id)
+  local record = aside and read_record(raw, 'ready')
   if not record then
     return false
   end
   record[STATE], record[PLACE] = 'ready', place
   redis.call('HSET', states, id, pack_record(record))
-  redis.call('ZADD', parked_of .. group.type, place, id)
-  redis.call('HINCRBY', parked, group.type, 1)
+  redis.call('ZADD', parked_of .. aside, place, id)
+  redis.call('HINCRBY', parked, aside, 1)
   passed_over = passed_over + 1
   return true
 end
 
 local function take(id, place, raw, body)
   local since = body and #body >= 18 and due_since(body)
-  if since and paused_types and is_set_aside(id, place, raw) then
+  if since and (paused_types or has_halted) and is_set_aside(id, place, raw) then
     return
   end
   local record, told = nil, ''

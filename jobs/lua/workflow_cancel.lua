@@ -17,7 +17,10 @@ elseif facts[2] then
   return 'before'
 end
 redis.call('HSET', run, 'cancelled', reason)
-redis.call('HDEL', run, 'paused', 'stopped')
+redis.call('HDEL', run, 'stopped')
+if redis.call('HDEL', run, 'paused') == 1 then
+  redis.call('HINCRBY', run, 'halts', 1)
+end
 sweep_later({ run = run, agenda = agenda }, 0)
 judge_later({ run = run, agenda = agenda }, '', 0)
 return 'cancelled'

@@ -229,6 +229,8 @@ local function close(scope, outcome)
     redis.call('HSET', run, 'state', word, 'finished_at', outcome == LIVE and '' or now)
     if outcome == LIVE then
       redis.call('HINCRBY', run, 'lives', 1)
+    elseif redis.call('HDEL', run, 'paused') == 1 then
+      redis.call('HINCRBY', run, 'halts', 1)
     end
     run_state, has_changed = word, true
   end

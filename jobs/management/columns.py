@@ -33,6 +33,8 @@ def why_parked(job: Job) -> str | None:
     """Why a parked job does not run, and what to do; None for others."""
     if not job.parked:
         return None
+    if job.workflow_run:
+        return f"Its run is paused, or {job.type} is, or is unknown here: see `manage.py workflows show`, `types list`"
     return f"{job.type} is paused or disabled, or unknown to the workers that met it: see `manage.py types list`"
 
 

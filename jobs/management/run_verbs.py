@@ -223,7 +223,7 @@ def _steering(verbs: Verbs) -> None:
     pausing = verbs.add(
         "pause",
         pause,
-        help="Start no further node of a run; what runs goes on.",
+        help="Start nothing more of a run, retries included; what runs goes on.",
         examples='manage.py workflows pause RUN --reason "disk move"',
     )
     _run(pausing)

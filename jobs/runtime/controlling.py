@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from contextlib import suppress
+from math import inf
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from jobs.core.job import Route, iso, moment
@@ -11,9 +13,14 @@ from jobs.core.states import TERMINAL, JobState
 from jobs.core.workflow import NodeView, Run, RunFacts, Stood
 from jobs.engine import Engine
 from jobs.engine.run_control import Deadline
+from jobs.engine.run_pauses import is_spread
+from jobs.engine.workflows import CLAIM_MS
 from jobs.exceptions import JobNotFound, RunNotFound, WorkflowInvalid, WrongState
 from jobs.runtime.relaying import Relay
 from jobs.store.codec.ids import route_in
+
+LOOK_SECONDS = 0.05
+"""Between two looks whether the nodes that relays were handed have become jobs."""
 
 OUT_OF_TIME = "Its time limit has passed."
 WAITED_LONG_ENOUGH = "WaitTimedOut"
@@ -69,8 +76,30 @@ def cancel(relay: Relay, run_id: str, reason: dict[str, Any]) -> bool:
     told so before."""
     relay.engine.workflows.touch(run_id)
     is_new = relay.engine.run_control.cancel(run_id, reason)
+    relay.engine.run_pauses.spread(run_id)
     relay.pursue(run_id)
     stop_jobs(relay, run_id)
+    return is_new
+
+
+def pause(relay: Relay, run_id: str, facts: dict[str, Any], *, wait: float | None = None) -> bool:
+    """From when this returns nothing of the run starts, until it goes on. False: it was paused before. RunNotFound,
+    WrongState.
+
+    That takes until relays have made the jobs that they were handed, and workers have begun or handed back what they
+    had taken; ``wait``: no longer than so many seconds.
+    """
+    engine = relay.engine
+    engine.workflows.touch(run_id)
+    is_new = engine.run_control.pause(run_id, facts)
+    stop_at = None if wait is None else monotonic() + wait
+    spread_by = monotonic() + min(CLAIM_MS / 1000, inf if wait is None else wait)
+    while not (is_spread := engine.run_pauses.spread(run_id)) and monotonic() < spread_by:
+        sleep(LOOK_SECONDS)
+    if is_spread:
+        engine.news.tell("pauses", run_id)  # hosts hand back what they have not begun
+        engine.run_pauses.settle(run_id, timeout=None if stop_at is None else max(0.0, stop_at - monotonic()))
+        relay.pursue(run_id)
     return is_new
 
 
@@ -79,6 +108,7 @@ def resume(relay: Relay, run_id: str) -> bool:
     relay.engine.workflows.facts(run_id)
     relay.engine.workflows.touch(run_id)
     was_paused = relay.engine.run_control.pause(run_id, None)
+    relay.engine.run_pauses.spread(run_id)
     relay.pursue(run_id)
     return was_paused
 
@@ -115,7 +145,10 @@ def stop_jobs(relay: Relay, run_id: str) -> None:
 
 
 def finish(relay: Relay, facts: RunFacts) -> None:
-    """Does what somebody has begun with this run and left: a retry that is half written down, a stop half told."""
+    """Does what somebody has begun with this run and left: a pause or a stop that is half told, a retry that is half
+    written down."""
+    if not is_spread(facts):
+        relay.engine.run_pauses.spread(facts.id)
     if facts.redo is not None:
         try:
             retry(relay, facts.id, facts.redo["node"])

@@ -27,6 +27,7 @@ from jobs.engine import Engine
 from jobs.engine.batches import batches
 from jobs.engine.outbox import News
 from jobs.engine.run_nodes import Birth, Handed, StepReply, in_order
+from jobs.engine.run_pauses import is_spread
 from jobs.engine.workflows import CREATE_MS
 from jobs.exceptions import OutcomeUnknown, RunNotFound, SchedulerError, StoreRefused, StoreUnavailable
 from jobs.runtime import node_jobs
@@ -139,7 +140,10 @@ class Relay:
             reply = self.engine.workflows.step(run_id)
             has_changed = has_changed or reply.has_changed
         if has_changed or (is_repeated and reply.state in OVER):
-            self.engine.workflows.rest(self.engine.workflows.facts(run_id))
+            facts = self.engine.workflows.facts(run_id)
+            if not is_spread(facts):
+                self.engine.run_pauses.spread(run_id)
+            self.engine.workflows.rest(facts)
         return is_done and not (is_repeated and reply.claimed)
 
     # --- released nodes into jobs -------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ class PartitionKeys:
         "dead",
         "expiring",
         "grants",
+        "halted",
         "leased",
         "live",
         "log_of",
@@ -81,7 +82,8 @@ class PartitionKeys:
         self.dead = prefix + "dead"
         self.cancelled = prefix + "cancelled"
         self.skipped = prefix + "skipped"
-        # Ready jobs whose type no worker that met them knows: hash type → count, and one sorted set per type.
+        # Ready jobs that stand aside: hash type (paused, or unknown to the workers that met it), or line break and
+        # paused run → count, and one sorted set for each.
         self.parked = prefix + "parked"
         self.parked_of = prefix + "parked:"
         # Ready jobs that a limit of their type holds back: sorted set id → place. See LimitKeys.
@@ -94,10 +96,13 @@ class PartitionKeys:
         # not heard. Outbox: hash id → the record that is news for the run. Bound: the live nodes; gone once told.
         self.nodes = prefix + "nodes"
         self.outbox = prefix + "outbox"
+        # Halted: hash run → version of what was told of it, above 0 where it is paused. Bound: until the run is over.
+        self.halted = prefix + "halted"
         # Grants: hash worker → its last lease call's token and ids, so that a repeated call finds them.
         self.grants = prefix + "grants"
         # Control: hash pause_version, paused_until, paused_types (told by jobs.store.pauses), cap_version, max_running
-        # (this partition's share of the pool's), recovered_at, hold_until, clock_alarm, folded_until, run_ms.
+        # (this partition's share of the pool's), halted (paused runs with jobs here), recovered_at, hold_until,
+        # clock_alarm, folded_until, run_ms.
         self.control = prefix + "control"
         # Figures (jobs.core.figures). Live: one hash "<figure>:<type>" → number per 10 s, named by its number since
         # the epoch; every script adds to the present one. Bound: figures_fold.lua carries those that are over into
@@ -318,9 +323,8 @@ class BulkKeys:
 
 _PARTITION_KEY = re.compile(
     r"^:\{[A-Za-z0-9][A-Za-z0-9_.-]*\.\d+\.\d+\}:("
-    r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|leased|live:\d*|log:.*|logs|minutes|nodes"
-    r"|outbox|parked"
-    r"|parked:.*|progress|ready"
+    r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|halted|leased|live:\d*|log:.*|logs"
+    r"|minutes|nodes|outbox|parked|parked:.*|progress|ready"
     r"|results|retry_wait|scheduled|seconds|sequence|skipped|states|succeeded|throttled|voided|wake)$",
     re.DOTALL,
 )

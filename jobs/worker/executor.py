@@ -15,6 +15,7 @@ import msgspec
 from jobs.conf import Settings
 from jobs.core.context import Context, activate, deactivate
 from jobs.core.job import LeasedJob
+from jobs.core.parents import cut_result
 from jobs.core.payload import dumps
 from jobs.core.workflow import Ended
 from jobs.engine import Completion, Failure
@@ -202,7 +203,7 @@ class Executor:
         if len(encoded) <= self._settings.result_limit:
             return encoded
         preview = encoded[:PREVIEW_BYTES].decode(errors="ignore")
-        return msgspec.json.encode({"cut": True, "bytes": len(encoded), "preview": preview})
+        return msgspec.json.encode(cut_result(len(encoded), preview))
 
 
 def call_handler(context: Context) -> Any:

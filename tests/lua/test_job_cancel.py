@@ -41,6 +41,22 @@ def test_a_waiting_job_is_cancelled_at_once(partition: Partition, line: str, sco
     }
 
 
+def test_a_job_that_stands_aside_with_its_run_leaves_too(partition: Partition) -> None:
+    partition.put(
+        {
+            "bodies": {"a": body()},
+            "states": {"a": record("ready", fence=1)},
+            "parked": {"\nrun": 1, "other": 1},
+            "parked_of:\nrun": {"a": place(1)},
+            "parked_of:other": {"b": place(2)},
+        }
+    )
+
+    assert call(partition) == "cancelled"
+    assert partition.state()["parked"] == {"other": 1}
+    assert "parked_of:\nrun" not in partition.state()
+
+
 @pytest.mark.parametrize(
     ("others", "left"), [({}, {}), ({"b": place(2)}, {"parked": {"t": 1}, "parked_of:t": {"b": place(2)}})]
 )

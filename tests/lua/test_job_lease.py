@@ -191,6 +191,23 @@ def test_jobs_of_a_paused_type_are_set_aside_and_do_not_block_those_behind_them(
     assert state["ready"] == {"e": place(5)}, "nobody asked for more"
 
 
+def test_nodes_of_a_paused_run_stand_aside_with_it_as_they_are_and_nothing_else_does(partition: Partition) -> None:
+    partition.put(
+        {
+            "control": {"halted": 1},
+            "halted": {"run": 1, "other": -2},
+            "nodes": {"a": "run\nx", "c": "other\nx", "d": "runs\nx"},
+            "bodies": dict.fromkeys("abcd", body()),
+            "ready": {name: place(number) for number, name in enumerate("abcd", 1)},
+        }
+    )
+
+    assert call(partition, limit=3)["ids"] == ["b", "c", "d"]
+    state = partition.state()
+    assert (state["parked"], state["parked_of:\nrun"]) == ({"\nrun": 1}, {"a": place(1)})
+    assert state["states"]["a"] == record("ready", place=place(1))
+
+
 def test_many_jobs_of_a_paused_type_do_not_hold_the_server_up(partition: Partition) -> None:
     names = [f"{number:04}" for number in range(1_200)]
     partition.put(

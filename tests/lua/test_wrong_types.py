@@ -90,6 +90,7 @@ CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
     "cap": ({}, "pool_cap", (), {"share": 1, "version": 1}),
     "tidy": (OLD, "partition_tidy", ("w",), {}),
     "pause": ({}, "partition_pause", (), {"version": 1, "until_ms": 9, "types": ""}),
+    "halt": ({}, "partition_halt", (), {"run": "r", "version": 1, "what": "halt", "not_after": NOW}),
 }
 
 
@@ -193,6 +194,7 @@ def test_no_script_is_forgotten() -> None:
         "workflow_signal",
         "workflow_skip",
         "workflow_step",
+        "workflow_spread",
         "workflow_stopped",
         "workflow_unfold",
         "workflow_wait",

@@ -51,12 +51,13 @@ HASHES = (
     "parked",
     "nodes",
     "outbox",
+    "halted",
     "grants",
     "control",
     "counters",
 )
 PACKED = ("grants", "logs")
-NUMBERED = ("parked", "counters")
+NUMBERED = ("parked", "counters", "halted")
 
 
 def body(

@@ -40,7 +40,7 @@ class Runs:
         for route in self.engine.topology.partitions(fresh=True):
             reply = self.engine.leases.lease(route, worker="w", token=new_token(), limit=limit, lease_ms=10_000)
             leased += reply.jobs
-        self.ran += [job.extras["node"] for job in leased]
+        self.ran += [job.extras["node"] for job in leased if "node" in job.extras]
         return leased
 
     def end(self, job: LeasedJob, outcome: Outcome = "succeeded", *, result: Any = None, tell: bool = True) -> None:

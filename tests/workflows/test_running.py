@@ -9,7 +9,7 @@ import pytest
 from jobs import job
 from jobs.core.job import LeasedJob
 from jobs.core.parents import Parents
-from jobs.engine import Engine
+from jobs.engine import Engine, run_results
 from jobs.exceptions import ResultTooLarge, RunNotFound
 from jobs.registry import registry
 from tests.support.clock import ManualClock
@@ -209,6 +209,63 @@ def test_a_result_that_was_too_large_is_an_error_where_it_is_used(runs: Runs) ->
 
     with pytest.raises(ResultTooLarge, match="'a' has 300000 bytes"):
         Parents(runs.engine.workflows.parents(run, ["a"]))["a"]
+
+
+CUT = {"cut": True, "bytes": 300_000, "preview": "["}
+
+
+def test_a_payload_that_takes_a_result_that_was_too_large_cannot_be_had_and_no_default_hides_it(runs: Runs) -> None:
+    take = {"$from": "a.result.rows", "default": []}
+    run = runs.start({"key": "a"}, {"key": "b", "depends_on": ["a"], "payload": {"rows": take}})
+
+    runs.run_all(a=CUT)
+
+    error = runs.nodes(run)["b"].error
+    assert error is not None
+    assert "The result of 'a' has 300000 bytes" in error["message"]
+    assert runs.ran == ["a"]
+
+
+@pytest.mark.parametrize("item", ["x" * 30_000, CUT], ids=["all together", "one of them alone"])
+def test_results_of_a_list_that_are_too_large_are_counted_and_not_read(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, item: Any
+) -> None:
+    run = runs.start({"key": "page", "each": list(range(150))}, {"key": "merge", "depends_on": ["page"]})
+    for leased in runs.lease():
+        runs.end(leased, result=item)
+    read = codec_reads(monkeypatch)
+
+    with pytest.raises(ResultTooLarge, match=r"'page' has \d+ bytes or more"):
+        Parents(runs.engine.workflows.parents(run, ["page"]))["page"]
+
+    assert sum(read) < 100_000
+    runs.run_all()
+    assert runs.facts(run).state == "succeeded"
+
+
+def codec_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sizes of the results that are read from now on."""
+    sizes: list[int] = []
+    decode = run_results.decode_json
+
+    def counted(raw: bytes | None) -> Any:
+        sizes.append(len(raw or b""))
+        return decode(raw)
+
+    monkeypatch.setattr(run_results, "decode_json", counted)
+    return sizes
+
+
+def test_the_result_of_a_run_holds_no_more_than_can_be_shown(runs: Runs) -> None:
+    run = runs.start(*({"key": f"n{number}"} for number in range(20)))
+    for leased in runs.lease():
+        runs.end(leased, result="x" * 250_000)
+
+    found = runs.engine.workflows.results(run)
+
+    whole = [key for key, result in found.items() if isinstance(result, str)]
+    assert (len(found), len(whole)) == (20, 16)
+    assert found["n19"] == {"cut": True, "bytes": 250_002, "preview": ""}
 
 
 def test_the_result_of_a_run_is_that_of_the_nodes_that_nobody_waits_for(runs: Runs) -> None:

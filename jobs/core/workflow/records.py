@@ -43,6 +43,10 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     deadline_ms: int | None = None
     redo: Any = None
     """The retry that is being written down: nothing goes on until it is whole."""
+    halts: int = 0
+    """How often it was paused or went on, as far as partitions may hold its jobs back."""
+    halts_told: int = 0
+    """Up to which of them all partitions know how it stands."""
     stopped: int = 0
     """1: the jobs of the cancelled run have been asked to stop."""
 

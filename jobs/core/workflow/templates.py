@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from jobs.core.parents import Ended
+from jobs.core.parents import KEEP_IT_ELSEWHERE, Ended, is_cut, too_large
 from jobs.core.wording import did_you_mean, shown
 from jobs.core.workflow.definition import EACH, RUN
 
@@ -34,6 +34,10 @@ class TemplateError(ValueError):
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message)
         self.fix = fix
+
+
+class ValueTooLarge(TemplateError):
+    """The value is there, and more than is handed on: no default stands for it."""
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -128,6 +132,8 @@ def value(template: Any, run_payload: Any, parents: Mapping[str, Ended], each: I
         source: Item | Ended | None = each if reference.source == EACH else parents.get(reference.source)
         if source is None:
             raise TemplateError(f"{str(reference)!r}: {reference.source!r} is no parent that has ended")
+        if isinstance(source, Ended) and reference.field == "result" and is_cut(source.result):
+            raise ValueTooLarge(f"{str(reference)!r}: {too_large(reference.source, source.result)}", KEEP_IT_ELSEWHERE)
         return _walked(reference, getattr(source, reference.field))
 
     return _filled(template, value_of)
@@ -167,6 +173,8 @@ def _filled(value: Any, value_of: Callable[[Reference], Any]) -> Any:
             return value[LITERAL]
         try:
             return value_of(parse(value[FROM]))
+        except ValueTooLarge:
+            raise
         except TemplateError:
             if DEFAULT in value:
                 return value[DEFAULT]

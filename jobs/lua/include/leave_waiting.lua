@@ -8,13 +8,14 @@ local function leave_waiting(id, keys, parked_type)
       return line == 'throttled' and 'ready' or line, tonumber(score)
     end
   end
-  if parked_type then
-    local line = keys.parked_of .. parked_type
-    local score = redis.call('ZSCORE', line, id)
+  -- It may be parked for its type, or with a paused run, whose lines begin with a line break.
+  for _, name in ipairs(redis.call('HKEYS', keys.parked)) do
+    local may_hold_it = name == parked_type or string.sub(name, 1, 1) == '\n'
+    local score = may_hold_it and redis.call('ZSCORE', keys.parked_of .. name, id)
     if score then
-      redis.call('ZREM', line, id)
-      if redis.call('HINCRBY', keys.parked, parked_type, -1) <= 0 then
-        redis.call('HDEL', keys.parked, parked_type)
+      redis.call('ZREM', keys.parked_of .. name, id)
+      if redis.call('HINCRBY', keys.parked, name, -1) <= 0 then
+        redis.call('HDEL', keys.parked, name)
       end
       return 'ready', tonumber(score)
     end

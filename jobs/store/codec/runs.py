@@ -14,7 +14,7 @@ _STATE = struct.Struct(">BBII18sH")
 _NODE = struct.Struct(">IIIBBB")
 _WORDS = ("", *(state.value for state in JobState))
 _TEXTS = ("name", "state", "schedule", "started_by")
-_NUMBERS = ("version", "fire_time_ms", "total", "lives", "deadline_ms", "stopped")
+_NUMBERS = ("version", "fire_time_ms", "total", "lives", "deadline_ms", "stopped", "halts", "halts_told")
 _JSONS = ("payload", "cancelled", "paused", "redo")
 
 _decode_node = msgspec.json.Decoder(Node).decode
