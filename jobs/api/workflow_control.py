@@ -231,13 +231,12 @@ def _why_not_skipped(node: str, state: str | None) -> str:
 
 def _waiting(view: NodeView) -> Waiting:
     node = view.node
-    timeout = node.timeout if isinstance(node.timeout, int | float) else None
     return Waiting(
         key=view.key,
         kind=str(node.kind),
         what=node.signal or node.approval or "",
         since_ms=view.released_at_ms,
-        until_ms=None if timeout is None else view.released_at_ms + round(timeout * 1000),
+        until_ms=None if node.limit is None else view.released_at_ms + round(node.limit * 1000),
         permission=(node.permission or OPERATE) if node.kind is Kind.APPROVAL else None,
         payload=node.payload,
     )

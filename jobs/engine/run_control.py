@@ -131,6 +131,12 @@ class RunControl:
         reply: bytes = self._run("workflow_unfold", run_id, group=group, is_whole=1 if is_whole else "")
         return reply.decode()
 
+    def cut(self, run_id: str, group: str, inside: Sequence[str], error: dict[str, Any]) -> str:
+        """The time of a group is over: nothing of it starts any more, nor of the groups in it (``inside``), but for
+        nodes marked ``always``. "cut", or how it has ended."""
+        reply: bytes = self._run("workflow_cut", run_id, inside, group=group, problem=_to_json(error))
+        return reply.decode()
+
     def revive(self, run_id: str, nodes: Iterable[Node]) -> int:
         """Of these members of a group that opens anew, those that it had before wait again; how many."""
         revived = 0

@@ -64,21 +64,22 @@ def in_order(nodes: Iterable[Node]) -> list[Node]:
     return [by_key[key] for key in graph.in_order(parents)]
 
 
-def calls(nodes: Iterable[Node], scope: str, depth: int, is_always: bool) -> Iterator[list[Any]]:
-    """Items of calls that lay a bounded number of edges each: a node with many comes in several."""
+def calls(nodes: Sequence[Node], scope: str, depth: int, is_always: bool) -> Iterator[tuple[int, list[Any]]]:
+    """Items of calls that lay a bounded number of edges each, and how many nodes come after each of them: a node with
+    many edges comes in several."""
     items: list[Any] = []
     weight = 0
-    for node in nodes:
+    for number, node in enumerate(nodes):
         edges = list(dict(node.edges()).items())
         for first in range(0, max(1, len(edges)), EDGES):
             piece = edges[first : first + EDGES]
             if items and weight + 1 + len(piece) > EDGES:
-                yield items
+                yield len(nodes) - number - (first > 0), items
                 items, weight = [], 0
             items += _item(node, scope, depth, is_always, len(edges), first, piece)
             weight += 1 + len(piece)
     if items:
-        yield items
+        yield 0, items
 
 
 def _item(

@@ -65,7 +65,7 @@ class Workflows(RunResults):
     def add(
         self,
         run_id: str,
-        nodes: Iterable[Node],
+        nodes: Sequence[Node],
         *,
         scope: str = "",
         depth: int = 0,
@@ -77,12 +77,12 @@ class Workflows(RunResults):
         ``scope``: the group that they become members of, ``depth`` groups deep; ``is_always``: they run in a cancelled
         run too. ``is_growth``: the run goes on, and may become ``GROWTH`` times as large as a definition.
 
-        WorkflowInvalid for an unknown parent, too many nodes, and in a run that is being cancelled.
+        WorkflowInvalid for an unknown parent, too many nodes, and in a run that is being cancelled: nothing is added.
         """
         added = 0
         most_nodes = self._settings.workflow_nodes * (GROWTH if is_growth else 1)
-        for items in calls(nodes, scope, depth, is_always):
-            added += self._run("workflow_add", run_id, items, most_nodes=most_nodes)
+        for coming, items in calls(nodes, scope, depth, is_always):
+            added += self._run("workflow_add", run_id, items, most_nodes=most_nodes, coming=coming)
         return added
 
     def open(self, run_id: str) -> str:

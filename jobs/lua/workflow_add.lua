@@ -14,7 +14,8 @@ local agenda = KEYS[7] -- zset: what is to be looked at -> in which order
 local held_of = KEYS[8] -- prefix: one set per node of the parents that ended as it wants
 local broken_of = KEYS[9] -- prefix: one set per node of the parents that ended otherwise
 local most_nodes = tonumber(ARGV[1]) -- nodes that a run may have
-local items = 2 -- ARGV[2..]: key, wanted, parents, flags, depth, scope, definition, number of the first edge, count of edges, then kind ("s", "f" or "c") and key of the parent for each
+local coming = tonumber(ARGV[2]) -- nodes that other calls will add after this one: all of them, or none
+local items = 3 -- ARGV[3..]: key, wanted, parents, flags, depth, scope, definition, number of the first edge, count of edges, then kind ("s", "f" or "c") and key of the parent for each
 
 local keys = { run = run, counts = counts, nodes = nodes, states = states, agenda = agenda }
 local facts = redis.call('HMGET', run, 'state', 'total', 'cancelled')
@@ -48,8 +49,8 @@ end
 if next_rank > total then
   if facts[3] then
     return redis.error_reply('RUN_CANCELLED ' .. 'the run is being cancelled')
-  elseif next_rank > most_nodes then
-    return redis.error_reply('TOO_MANY_NODES ' .. 'the run would have ' .. next_rank)
+  elseif next_rank + coming > most_nodes then
+    return redis.error_reply('TOO_MANY_NODES ' .. 'the run would have ' .. next_rank + coming)
   end
 end
 

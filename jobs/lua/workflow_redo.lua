@@ -52,6 +52,7 @@ local function change(rank, what, version, again)
   local node = read_node(keys, rank)
   move_node(keys, rank, node, state, CODE_OF[what])
   if what == 'live' then
+    redis.call('HDEL', errors, rank)
     state[ENDED_AT] = 0
     write_state(keys, rank, state)
     return
@@ -79,7 +80,7 @@ if redo ~= '' then
   end
   redis.call('HSET', run, 'redo', redo, 'state', 'running', 'finished_at', '')
 else
-  redis.call('HDEL', run, 'redo', 'cancelled', 'stopped')
+  redis.call('HDEL', run, 'redo', 'cancelled', 'stopped', 'cuts')
   sweep_later(keys, 0)
   judge_later(keys, '', 0)
 end

@@ -33,7 +33,7 @@ for at = items, #ARGV, 3 do
   settled = settled + was_open
   if was_open == 1 and ARGV[at + 1] == 'dead' then
     local state = read_state(keys, rank)
-    state[ENDED_AT] = now
+    state[ENDED_AT], state[RELEASED] = now, REFUSED
     move_node(keys, rank, read_node(keys, rank), state, DEAD)
     write_state(keys, rank, state)
     redis.call('HSET', errors, rank, ARGV[at + 2])

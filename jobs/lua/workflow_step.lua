@@ -39,7 +39,7 @@ local keys = {
   agenda = agenda,
   failures_of = failures_of,
 }
-local facts = redis.call('HMGET', run, 'state', 'cancelled', 'paused', 'redo')
+local facts = redis.call('HMGET', run, 'state', 'cancelled', 'paused', 'redo', 'cuts')
 local run_state, is_cancelled, is_paused = facts[1], facts[2], facts[3]
 local stands_still = run_state == 'preparing' or facts[4] -- nodes are being written down, or a retry is
 if not run_state then
@@ -47,6 +47,12 @@ if not run_state then
 end
 local now = server_now(clock, given_now)
 local has_changed = false
+
+-- Of a cancelled run, or of a group whose time is over, nothing starts any more that is not marked so.
+local cuts = facts[5] and cmsgpack.unpack(facts[5]) or {}
+local function is_given_up(node)
+  return (is_cancelled or cuts[node[SCOPE]]) and node[FLAGS] % 2 ~= ALWAYS
+end
 
 -- News --------------------------------------------------------------------------------------------------------------------
 
@@ -84,7 +90,7 @@ end
 
 -- Of a node that is no job yet: LIVE = it may run, an end = it never will, BLOCKED = it waits.
 local function fate(rank, node, state)
-  if is_cancelled and node[FLAGS] % 2 ~= ALWAYS then
+  if is_given_up(node) then
     return state[CODE] >= SUCCEEDED and state[CODE] or CANCELLED
   end
   if redis.call('SCARD', held_of .. rank) >= node[WANTED] then
@@ -96,11 +102,11 @@ local function fate(rank, node, state)
   return BLOCKED
 end
 
--- In a cancelled run: what was released and has not begun. A group that has, ends with its members.
+-- What was released and has not begun, where nothing starts any more. A group that has, ends with its members.
 local function give_up(rank, state)
   local node = read_node(keys, rank)
   local has_job = math.floor(node[FLAGS] / NO_JOB) % 2 == 0
-  if node[FLAGS] % 2 == ALWAYS or (has_job and state[JOB] ~= '') or redis.call('HEXISTS', run, 'fold:' .. rank) == 1 then
+  if not is_given_up(node) or (has_job and state[JOB] ~= '') or redis.call('HEXISTS', run, 'fold:' .. rank) == 1 then
     return
   end
   state[ENDED_AT] = now
@@ -112,8 +118,8 @@ end
 
 local function look(rank)
   local state = read_state(keys, rank)
-  if not state or state[RELEASED] == 1 then
-    if state and is_cancelled and state[CODE] == LIVE then
+  if not state or state[RELEASED] > 0 then
+    if state and (is_cancelled or facts[5]) and state[CODE] == LIVE then
       give_up(rank, state)
     end
     return
@@ -151,9 +157,23 @@ local function tell_child(child, parent, verdict)
   end
 end
 
+-- A node that could become nothing, perhaps because of a parent that has lived again since, waits again.
+local function take_back_refusal(rank)
+  local state = read_state(keys, rank)
+  local node = state[RELEASED] == REFUSED and state[CODE] == DEAD and read_node(keys, rank)
+  if node and not is_given_up(node) then
+    state[RELEASED], state[RELEASED_AT], state[ENDED_AT] = 0, 0, 0
+    move_node(keys, rank, node, state, BLOCKED)
+    write_state(keys, rank, state)
+    redis.call('HDEL', errors, rank)
+  end
+end
+
 -- Tells the next children, at most `most` of them; returns how many.
 local function tell(rank, most)
-  local code, depth = read_state(keys, rank)[CODE], read_node(keys, rank)[DEPTH]
+  local state, depth = read_state(keys, rank), read_node(keys, rank)[DEPTH]
+  local code = state[CODE]
+  local has_lived_again = code < SUCCEEDED or state[VERSION] > 1
   local skip, told = tonumber(redis.call('HGET', run, 'told:' .. rank) or 0), 0
   local seen = 0
   for _, kind in ipairs({ 's', 'f', 'c' }) do
@@ -168,6 +188,9 @@ local function tell(rank, most)
       end
       local child = struct.unpack('>I4', children, 4 * i - 3)
       tell_child(child, rank, verdict)
+      if has_lived_again then
+        take_back_refusal(child)
+      end
       look_later(keys, child, depth)
       told = told + 1
     end
@@ -202,7 +225,7 @@ local function is_covered(rank, skip, most)
         return nil, looked
       end
       looked = looked + 1
-      if read_state(keys, struct.unpack('>I4', children, 4 * i - 3))[RELEASED] == 1 then
+      if read_state(keys, struct.unpack('>I4', children, 4 * i - 3))[RELEASED] > 0 then
         return true, looked
       end
     end
@@ -218,6 +241,9 @@ local function close(scope, outcome)
     if move_node(keys, rank, read_node(keys, rank), state, outcome) then
       state[ENDED_AT] = outcome >= SUCCEEDED and now or 0
       write_state(keys, rank, state)
+      if outcome == SUCCEEDED then
+        redis.call('HDEL', errors, rank) -- its time was over when all was done
+      end
     end
     return
   end
@@ -242,8 +268,10 @@ end
 
 -- How a group, or the run, stands; failures that are covered by nobody are looked for as far as `most` looks go.
 local function judge(scope, most)
-  if scope ~= '' and redis.call('HEXISTS', run, 'fold:' .. redis.call('HGET', ranks, scope)) == 0 then
-    return 1 -- it will open anew: what it opened into before says nothing
+  local group = scope ~= '' and redis.call('HGET', ranks, scope)
+  local fold = group and redis.call('HGET', run, 'fold:' .. group)
+  if group and (not fold or (fold == 'opening' and read_state(keys, group)[CODE] ~= LIVE)) then
+    return 1 -- it will open anew, or could not: what it opened into before says nothing
   end
   if tonumber(redis.call('HGET', run, 'left:' .. scope) or 0) > 0 then
     close(scope, LIVE)

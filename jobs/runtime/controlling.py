@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from contextlib import suppress
 from math import inf
 from time import monotonic, sleep
@@ -10,17 +11,22 @@ from typing import Any, NamedTuple
 
 from jobs.core.job import Route, iso, moment
 from jobs.core.states import TERMINAL, JobState
-from jobs.core.workflow import NodeView, Run, RunFacts, Stood
+from jobs.core.workflow import PREPARING, NodeView, Run, RunFacts, Stood
 from jobs.engine import Engine
 from jobs.engine.run_control import Deadline
 from jobs.engine.run_pauses import is_spread
 from jobs.engine.workflows import CLAIM_MS
 from jobs.exceptions import JobNotFound, RunNotFound, WorkflowInvalid, WrongState
+from jobs.runtime.growing import set_limit
 from jobs.runtime.relaying import Relay
 from jobs.store.codec.ids import route_in
 
 LOOK_SECONDS = 0.05
 """Between two looks whether the nodes that relays were handed have become jobs."""
+
+PUT_OFF_MS = 1_000
+"""A limit that cannot be met yet, since nodes are still being written down or handed out, is looked at again after as
+long."""
 
 OUT_OF_TIME = "Its time limit has passed."
 WAITED_LONG_ENOUGH = "WaitTimedOut"
@@ -64,6 +70,8 @@ def retry(relay: Relay, run_id: str, node: str | None = None) -> None:
     ]
     engine.workflows.touch(run_id)
     engine.run_control.redo(run_id, {"node": node}, changes)
+    for key in redo.live:
+        set_limit(engine, run_id, views[key].node, engine.run_control.server_now_ms())
     facts = engine.workflows.facts(run_id)
     if facts.deadline_ms is not None:  # its time begins anew
         limit = facts.deadline_ms - facts.created_at_ms
@@ -126,6 +134,13 @@ def skip(relay: Relay, run_id: str, key: str, result: Any, note: dict[str, Any])
 
 def stop_jobs(relay: Relay, run_id: str) -> None:
     """Asks the jobs of a cancelled run to stop, but for those of nodes that are marked ``always``."""
+    if _ask_to_stop(relay, run_id):
+        relay.engine.run_control.stopped(run_id)
+
+
+def _ask_to_stop(relay: Relay, run_id: str, scopes: Collection[str] | None = None) -> bool:
+    """Asks the jobs of these groups (None: of the whole run) to stop, but for ``always``; False where some may come
+    that others were handed."""
     engine = relay.engine
     stored: dict[str, bool] = {}
     asked: defaultdict[Route, list[str]] = defaultdict(list)
@@ -134,14 +149,14 @@ def stop_jobs(relay: Relay, run_id: str) -> None:
         is_always = view.node.always or stored.get(view.scope, False)
         if view.node.kind.is_group:
             stored[view.key] = is_always
-        if view.job is not None and not view.is_over and not is_always:
+        is_meant = scopes is None or view.scope in scopes
+        if is_meant and view.job is not None and not view.is_over and not is_always:
             _cancel_job(engine, view.job)
             if route := route_in(view.job):
                 asked[route].append(view.job)
     for route, job_ids in asked.items():  # those that had not begun have ended, and that is news
         relay.tell(route, job_ids)
-    if not has_claims:
-        engine.run_control.stopped(run_id)
+    return not has_claims
 
 
 def finish(relay: Relay, facts: RunFacts) -> None:
@@ -159,24 +174,54 @@ def finish(relay: Relay, facts: RunFacts) -> None:
 
 
 def meet(relay: Relay, deadline: Deadline) -> None:
-    """Time is over: for a run, which is cancelled, or for a node that waits."""
+    """Time is over: for a run, which is cancelled, for a sub-workflow in it, or for a node that waits."""
+    is_met = True
     with suppress(RunNotFound, WrongState):  # it ended before
         if deadline.node:
-            _end_wait(relay, deadline)
+            is_met = _end_node(relay, deadline)
+        elif relay.engine.workflows.facts(deadline.run).state == PREPARING:
+            is_met = False  # there is nothing to end yet
         else:
             cancel(relay, deadline.run, {"by": None, "at": iso(moment(deadline.at)), "reason": OUT_OF_TIME})
-    relay.engine.run_control.met(deadline)
+    if is_met:
+        relay.engine.run_control.met(deadline)
+    else:
+        relay.engine.run_control.set_deadline(deadline.run, deadline.at + PUT_OFF_MS, deadline.node)
 
 
-def _end_wait(relay: Relay, deadline: Deadline) -> None:
+def _end_node(relay: Relay, deadline: Deadline) -> bool:
+    """Whether there is nothing more to do about it."""
     view = relay.engine.workflows.node(deadline.run, deadline.node)
-    if view is None or view.is_over or not view.node.kind.is_wait:
-        return
+    if view is None or view.is_over:
+        return True
+    if view.node.kind.is_group:
+        return _cut(relay, deadline, view)
+    if view.node.kind.is_wait:
+        _end_wait(relay, deadline, view)
+    return True
+
+
+def _cut(relay: Relay, deadline: Deadline, view: NodeView) -> bool:
+    """Ends a sub-workflow as a cancel ends a run."""
+    engine, run_id, key = relay.engine, deadline.run, deadline.node
+    inside = [
+        each.key
+        for each in engine.workflows.all_nodes(run_id)
+        if each.node.kind.is_group and each.key.startswith(f"{key}:")
+    ]
+    message = f"It was not done within {view.node.limit:g} s"
+    engine.workflows.touch(run_id)
+    engine.run_control.cut(run_id, key, inside, {"type": "JobTimeout", "message": message, "traceback": ""})
+    relay.pursue(run_id)
+    return _ask_to_stop(relay, run_id, {key, *inside})
+
+
+def _end_wait(relay: Relay, deadline: Deadline, view: NodeView) -> None:
     relay.engine.workflows.touch(deadline.run)
     if view.node.on_timeout == "continue":
         relay.engine.run_control.decide(deadline.run, deadline.node, result={"timed_out": True})
     else:
-        seconds = f"{view.node.timeout:g}"
+        seconds = f"{view.node.limit:g}"
         what = "Nobody has decided" if view.node.approval else "No signal came"
         message = f"{what} within {seconds} s"
         error = {"type": WAITED_LONG_ENOUGH, "message": message, "traceback": ""}

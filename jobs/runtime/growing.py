@@ -30,6 +30,7 @@ LONGEST_KEY = 250
 def open_group(relay: Relay, run_id: str, group: Handed) -> None:
     """Adds the members of a released group. WorkflowInvalid, TemplateError: it cannot be opened."""
     engine, key = relay.engine, group.node.key
+    set_limit(engine, run_id, group.node, group.released_at)
     if engine.run_control.unfold(run_id, key, is_whole=False) != "opening":
         return
     inside = list(members(group.node, *_values(engine, run_id, group.node)))
@@ -48,10 +49,14 @@ def open_group(relay: Relay, run_id: str, group: Handed) -> None:
 
 def begin_wait(relay: Relay, run_id: str, one: Handed) -> None:
     """A released node waits for a signal or a person from now on; when its time is over is written down before."""
-    timeout = one.node.timeout
-    if isinstance(timeout, int | float):
-        relay.engine.run_control.set_deadline(run_id, one.released_at + round(timeout * 1000), one.node.key)
+    set_limit(relay.engine, run_id, one.node, one.released_at)
     relay.engine.run_control.wait(run_id, one.rank, one.node.signal or "")
+
+
+def set_limit(engine: Engine, run_id: str, node: Node, since_ms: int) -> None:
+    """Writes down when the time of a group, or of what waits, is over; ``since_ms``: it counts from there."""
+    if node.kind is not Kind.EACH and node.limit is not None:
+        engine.run_control.set_deadline(run_id, since_ms + round(node.limit * 1000), node.key)
 
 
 def grow(relay: Relay, run_id: str, by: str, raw_nodes: Sequence[Mapping[str, Any]]) -> list[str]:

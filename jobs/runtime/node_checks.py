@@ -20,12 +20,16 @@ def type_problems(node: Node, *, allow_unknown: bool = False, where: str = "") -
     if not node.type:
         return
     key = where + node.key
+    if node.durability not in (None, "memory"):
+        yield _not_durable(key, node.durability)
     try:
         job_type = registry.get(node.type)
     except UnknownJobType as error:
         if not allow_unknown:
             yield Problem((key,), f"Node {key!r}: {error}", error.fix)
         return
+    if node.durability is None and job_type.defaults.durability != "memory":
+        yield _not_durable(key, job_type.defaults.durability)
     known = known_and_unknown(node.payload)
     if known is None:
         return
@@ -33,3 +37,11 @@ def type_problems(node: Node, *, allow_unknown: bool = False, where: str = "") -
         job_type.check(*known)
     except PayloadInvalid as error:
         yield Problem((key,), f"Node {key!r}: {error}", error.fix)
+
+
+def _not_durable(key: str, durability: str) -> Problem:
+    return Problem(
+        (key,),
+        f'Node {key!r}: durability "{durability}" is not available in this version',
+        'Write durability="memory".',
+    )

@@ -431,7 +431,7 @@ class TestKinds:
             ({"key": "a", "signal": "s", "pool": "p"}, ("a",), "Node 'a' has pool, which does not go with signal"),
             ({"key": "a", "signal": "s", "each": [1]}, ("a",), "Node 'a' has each, which does not go with signal"),
             ({"key": "a", "type": "t", "permission": "x.y"}, ("a",), "Node 'a' has permission, which does not go with"),
-            ({"key": "a", "workflow": "w", "timeout": 5}, ("a",), "Node 'a' has timeout, which does not go with"),
+            ({"key": "a", "workflow": "w", "pool": "p"}, ("a",), "Node 'a' has pool, which does not go with workflow"),
             ({"key": "a", "signal": "s", "on_timeout": "continue"}, ("a",), "Node 'a' has on_timeout and no timeout"),
             ({"key": "a", "approval": "?", "permission": "deploy"}, ("a",), "Node 'a': 'deploy' is no permission"),
             ({"key": "each", "type": "t"}, ("each",), "No node can be called 'each'"),

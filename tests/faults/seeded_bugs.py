@@ -284,6 +284,9 @@ RELAY_BUGS: tuple[LuaBug | PythonBug, ...] = (
     LuaBug("old news count", "workflow_step.lua", " or version <= state[VERSION] then", " then"),
     LuaBug("a node is handed to everybody", "workflow_step.lua", "outbox, '-inf', now_text", "outbox, '-inf', '+inf'"),
     LuaBug("a relay that slept makes its job", "node_enqueue.lua", "elseif now > not_after then", "elseif false then"),
+    LuaBug(
+        "a job that is there is made again", "node_enqueue.lua", "if redis.call('HSTRLEN', bodies, id) > 0", "if false"
+    ),
     LuaBug("nothing is skipped", "workflow_step.lua", "return SKIPPED\n", "return BLOCKED\n"),
     LuaBug("ends of nodes are told to nobody", "include/tell_runs.lua", "if news[1] then", "if false then"),
     LuaBug("two retries repeat all twice", "workflow_redo.lua", "if state[VERSION] ~= version or", "if false and"),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -32,11 +32,23 @@ RUN = "under-faults"
 FAILING = 60
 """One node in so many fails for good."""
 
+QUICK_SECONDS = 0.05
+
+
+class Slow(NamedTuple):
+    """One node in so many takes so many seconds: it is known to have begun when its host is killed."""
+
+    one_in: int
+    seconds: float
+
+
+SLOW = {"long": Slow(8, 1.5), "short": Slow(20, 0.6)}
+
 
 def workflows(folder: Path, profile: Profile) -> Report:
     """5,000 nodes (600 in short), while hosts are killed and frozen for longer than their leases."""
     is_long = profile.name == "long"
-    nodes, outcomes = _graph(5_000 if is_long else 600)
+    nodes, outcomes = _graph(5_000 if is_long else 600, SLOW[profile.name])
     with stage(folder) as run:
         for _ in range(3):
             run.start_host(slots=10 if is_long else 2)
@@ -55,19 +67,26 @@ def workflows(folder: Path, profile: Profile) -> Report:
         )
         for host in run.hosts:
             host.stop()
+        crashes = sum(job.crashes for job in _jobs(run))
         report = Report(violations=[*_violations(run, nodes, outcomes), *_too_easy(run)])
+        if is_long and not crashes:
+            report.violations.append(Violation("run", "attempts that crashed", "no host died while it ran a node"))
         facts = run.engine.workflows.facts(RUN)
         report.numbers = {"nodes": float(facts.total), "seconds": facts.seconds or 0.0}
         report.numbers |= {f"nodes {word}": float(count) for word, count in facts.counts.items() if count}
-        report.numbers["attempts that crashed"] = float(sum(job.crashes for job in _jobs(run)))
+        report.numbers["attempts that crashed"] = float(crashes)
         return report
 
 
-def _graph(count: int) -> tuple[list[Node], dict[str, JobState]]:
+def _graph(count: int, slow: Slow) -> tuple[list[Node], dict[str, JobState]]:
     random = Random(count)
+
+    def payload() -> dict[str, Any]:
+        seconds = slow.seconds if random.random() < 1 / slow.one_in else QUICK_SECONDS
+        return {"fails": random.random() < 1 / FAILING, "seconds": seconds}
+
     nodes = [
-        msgspec.structs.replace(node, type="fault.node", payload={"fails": random.random() < 1 / FAILING})
-        for node in random_nodes(random, count)
+        msgspec.structs.replace(node, type="fault.node", payload=payload()) for node in random_nodes(random, count)
     ]
     return nodes, {node.key: DEAD if node.payload["fails"] else SUCCEEDED for node in nodes}
 

@@ -180,6 +180,7 @@ def test_no_script_is_forgotten() -> None:
         "workflow_add",
         "workflow_cancel",
         "workflow_create",
+        "workflow_cut",
         "workflow_decide",
         "workflow_due",
         "workflow_enlist",

@@ -11,17 +11,29 @@ from typing import Any
 import pytest
 import redis
 
+from jobs import job as register
 from jobs.conf import get_settings
-from jobs.core.job import JobSpec, Unique
+from jobs.core import workflow
+from jobs.core.job import JobSpec, Route, Unique
 from jobs.engine import Engine, WorkerInfo
 from jobs.exceptions import DuplicateJob, StoreUnavailable
+from jobs.runtime import controlling
+from jobs.runtime.growing import grow
+from jobs.services.deadlines import DeadlineService
+from jobs.services.relay import RelayService
 from jobs.store import embedded
 from jobs.store.connection import Store
+from jobs.store.keys import SettingKeys, partition_keys
+from tests.support.runs import Runs
 from tests.support.steps import Steps
 from tests.support.valkey import ValkeyServer, free_port
 from tests.support.wait import eventually
 
 SLOTS = 16_384
+
+
+@register("cluster.node")
+def node() -> None: ...
 
 
 @pytest.fixture
@@ -195,6 +207,106 @@ def test_one_worker_waits_for_pools_on_several_nodes(cluster_url: str, on: Calla
     for line in lines:
         line.enqueue()
         assert engine.leases.wait_for_work(routes, 3) == line.route
+
+
+def spread_out(engine: Engine) -> dict[str, Any]:
+    """Nodes of every kind and edge, each in another pool of several partitions."""
+    inner = {"name": "inner", "nodes": [pooled("x"), pooled("y", on_complete=["x"])]}
+    nodes: list[dict[str, Any]] = [
+        pooled("list", payload={"day": {"$from": "run.payload.day"}}),
+        pooled("page", each={"$from": "list.result"}, depends_on=["list"], payload={"n": {"$from": "each.item"}}),
+        {"key": "sub", "workflow": inner, "depends_on": ["list"]},
+        {"key": "shops", "workflow": inner, "each": [1, 2], "on_success": ["list"]},
+        pooled("flaky", max_retries=2, delay=0.05, depends_on=["list"]),
+        pooled("dead", depends_on=["list"]),
+        pooled("alarm", on_failure=["dead"], payload={"why": {"$from": "dead.error.message"}}),
+        pooled("never", depends_on=["dead"]),
+        pooled("clean", on_complete=["never"], always=True),
+        {"key": "paid", "signal": "paid", "depends_on": ["list"]},
+        {"key": "late", "approval": "?", "timeout": 0.2, "on_timeout": "continue", "depends_on": ["list"]},
+        pooled("some", depends_on=["page", "never", "paid", "dead"], join=2),
+        pooled("first", depends_on=["page", "never"], join="any"),
+        pooled("all", depends_on=["page", "sub", "shops", "flaky", "alarm", "paid", "late"], payload=RESULTS),
+    ]
+    pools = {f"{node['key']}-pool": '{"1": 3}' for node in [*nodes, *inner["nodes"]]}  # type: ignore[misc]
+    engine.store.call(lambda client: client.hset(SettingKeys(engine.store.namespace).topology, mapping=pools))
+    return {"name": "spread", "nodes": nodes}
+
+
+RESULTS = {"pages": {"$from": "page.result"}, "paid": {"$from": "paid.result"}}
+
+
+def pooled(key: str, **fields: Any) -> dict[str, Any]:
+    return {"key": key, "type": "t", "pool": f"{key}-pool", **fields}
+
+
+def run_workflow(engine: Engine, runs: Runs, run: str, seen: set[Route]) -> None:
+    """Workers of all pools and the services of a host, until the run is over."""
+    services = [RelayService(engine), DeadlineService(engine)]
+
+    def go_on() -> bool:
+        for leased in runs.lease():
+            seen.add(leased.route)
+            key = leased.extras["node"]
+            if key == "flaky" and leased.attempt == 1:
+                assert runs.fail(leased, "retry", delay_ms=50) == "retry_wait"
+            else:
+                runs.end(leased, "dead" if key == "dead" else "succeeded", result=[1, 2, 3] if key == "list" else key)
+        for service in services:
+            service.tick()
+        return runs.facts(run).is_over
+
+    eventually(go_on, within=30)
+
+
+def test_a_workflow_runs_on_a_cluster_with_each_node_in_another_pool_and_partition(
+    cluster_url: str, on: Callable[[str], Steps]
+) -> None:
+    engine = on(cluster_url).engine
+    runs, seen, run = Runs(engine), set[Route](), "spread-1"
+    definition = workflow.read(spread_out(engine))
+    runs.relay.start(run, definition, {"payload": {"day": "monday"}})
+    (first,) = runs.lease()
+    runs.end(first, result=[1, 2, 3])
+    controlling.pause(runs.relay, run, {"by": "ann", "at": "", "reason": ""})
+    assert runs.lease() == []
+    controlling.resume(runs.relay, run)
+    growing = runs.engine.workflows.node(run, "page:0")
+    assert growing is not None
+    grow(runs.relay, run, "page:0", [{"key": "more", "type": "cluster.node", "pool": "more-pool"}])
+    engine.run_control.signal(run, "paid", {"by": "ann"})
+    runs.relay.pursue(run)
+
+    run_workflow(engine, runs, run, seen)
+
+    states = runs.states(run)
+    ended = {key: state for key, state in states.items() if state != "succeeded"}
+    assert ended == {"dead": "dead", "never": "skipped"}
+    assert {"page:2", "page:more", "sub:y", "shops:1:x", "flaky", "first", "some"} <= states.keys()
+    assert runs.facts(run).state == "succeeded"
+    payload = engine.jobs.get(runs.nodes(run)["all"].job or "").payload
+    assert payload == {"pages": ["page:0", "page:1", "page:2"], "paid": {"by": "ann"}}
+    client: Any = engine.store.client
+    where = [client.get_node_from_key(partition_keys(engine.store.namespace, route).ready) for route in seen]
+    assert len({node.name for node in where}) == 3
+    assert len({each.pool for each in seen}) > 10
+
+    # A node that is dead is resubmitted by itself, then all is retried, cancelled in the midst of it, and forgotten.
+    dead = runs.nodes(run)["dead"].job or ""
+    engine.jobs.resubmit(dead)
+    runs.relay.tell_of([dead])
+    (again,) = runs.lease()
+    runs.end(again)
+    runs.run_all()
+    assert runs.states(run)["never"] == "succeeded"
+    controlling.retry(runs.relay, run, "list")
+    (again,) = runs.lease()
+    controlling.cancel(runs.relay, run, {"by": "ann", "at": "", "reason": ""})
+    runs.end(again, "cancelled")
+    runs.run_all()
+    assert (runs.facts(run).state, runs.states(run)["clean"]) == ("cancelled", "succeeded")
+    engine.workflows.remove(run)
+    assert list(client.scan_iter(match=f"*{run}*")) == []
 
 
 def test_scripts_that_the_nodes_forgot_are_sent_again(cluster_url: str, on: Callable[[str], Steps]) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from jobs import job
 from jobs.api.workflow_checks import validate
+from jobs.conf import get_settings
 from jobs.core.parents import Ended
 from jobs.core.workflow import TemplateError
 from jobs.core.workflow.templates import value
-from jobs.engine import Engine
+from jobs.engine import Engine, run_nodes
 from jobs.engine.workflows import CLAIM_MS, STEP
 from jobs.exceptions import StoreRefused, WorkflowInvalid
 from jobs.runtime import controlling
@@ -79,6 +80,11 @@ def test_what_is_nested_beyond_reason_is_refused(runs: Runs) -> None:
     for bad in (nodes, [{"key": "a", "type": "breaking.node", "payload": payload}]):
         with pytest.raises(WorkflowInvalid, match=r"nested (too deep|deeper than)"):
             validate({"name": "deep", "nodes": bad})
+
+
+def test_a_durability_that_nobody_keeps_is_refused_before_the_run() -> None:
+    with pytest.raises(WorkflowInvalid, match="Node 'a': durability \"disk\" is not available"):
+        validate({"name": "safe", "nodes": [{"key": "a", "type": "breaking.node", "durability": "disk"}]})
 
 
 def test_failures_with_many_children_are_judged_in_short_calls(
@@ -155,6 +161,43 @@ def test_a_deadline_that_cannot_be_met_keeps_no_other_and_is_tried_in_peace(
     assert service.tick() == {"met": 1}
     assert service.every == LONGEST_SLEEP
     assert runs.facts(second).state == "failed"
+
+
+def test_a_list_for_which_the_run_has_no_room_is_refused_whole(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """A run may have ten times twenty nodes; what is written down in pieces is counted before the first."""
+    monkeypatch.setattr(run_nodes, "EDGES", 5)
+    settings.SCHEDULER = {**settings.SCHEDULER, "WORKFLOW_NODES": 20}
+    runs.engine.workflows._settings = get_settings()
+    lists = [{"key": f"list-{number}", "each": list(range(20))} for number in range(10)]
+    run = runs.start(*lists, {"key": "alarm", "on_failure": ["list-9"]})
+
+    runs.run_all()
+
+    assert runs.facts(run).state == "succeeded"
+    assert [key for key, state in runs.states(run).items() if state == "dead"] == ["list-9"]
+    assert not any(key.startswith("list-9:") for key in runs.states(run))
+
+
+def test_members_of_a_list_that_could_not_open_do_not_open_it(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else took the room between two pieces: what is there already runs, and the list stays dead."""
+    monkeypatch.setattr(run_nodes, "EDGES", 5)
+    step, calls = runs.engine.workflows._run, []
+
+    def no_room(name: str, *arguments: Any, **options: Any) -> Any:
+        calls.append(name)
+        if calls.count("workflow_add") == 3:  # the second piece of the members
+            raise WorkflowInvalid("the run would have too many")
+        return step(name, *arguments, **options)
+
+    monkeypatch.setattr(runs.engine.workflows, "_run", no_room)
+    run = runs.start({"key": "list", "each": list(range(12))}, {"key": "alarm", "on_failure": ["list"]})
+    monkeypatch.undo()
+    runs.run_all()
+
+    assert runs.facts(run).is_over
+    assert (runs.states(run)["list"], runs.states(run)["alarm"]) == ("dead", "succeeded")
 
 
 def test_a_server_that_refuses_is_no_fault_of_the_group_that_was_to_open(

@@ -136,6 +136,28 @@ def test_a_job_that_a_dead_relay_has_made_is_not_made_again(runs: Runs, clock: M
     assert runs.ran == ["a", "b"]
 
 
+def test_a_delayed_job_that_a_dead_relay_has_made_runs_once_although_it_is_due_by_now(
+    runs: Runs, clock: ManualClock
+) -> None:
+    run = runs.start({"key": "a"}, {"key": "b", "depends_on": ["a"], "delay": 3})
+    (a,) = runs.lease()
+    runs.relay = Relay(runs.engine, dying_before(4))
+    with suppress(Died):
+        runs.end(a)
+    runs.relay = Relay(runs.engine)
+    clock.advance(4)
+    (b,) = runs.lease()
+
+    clock.advance(CLAIM_MS / 1000)
+    runs.tell([a])  # whoever finishes it finds the job
+    clock.advance(10)
+
+    assert runs.lease() == []
+    runs.end(b)
+    assert runs.facts(run).state == "succeeded"
+    assert runs.engine.stats.types()["test.node"]["enqueued"] == 2
+
+
 def test_what_one_relay_was_handed_another_leaves_alone(runs: Runs) -> None:
     run = runs.start(*({"key": key} for key in "ab"), {"key": "c", "depends_on": ["a", "b"], "join": "any"})
     jobs = runs.lease()

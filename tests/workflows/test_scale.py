@@ -44,9 +44,11 @@ def test_a_join_of_ten_thousand_parents_is_released_once_when_the_last_has_ended
     complete(runs, firsts)
     assert runs.lease() == []
 
+    begun = time.monotonic()
     runs.end(last)
 
     assert [job.extras["node"] for job in runs.lease()] == ["all"]
+    assert time.monotonic() - begun < 1
     assert max(Counter(runs.ran).values()) == 1
     assert len(runs.ran) == runs.facts(run).total == 10_000
 
@@ -126,7 +128,7 @@ def test_nodes_that_are_added_around_the_end_of_their_parent_run_once_and_never_
             runs.relay.pursue(run)
 
     def work() -> None:
-        while len(runs.ran) < 2_021:
+        while len(runs.ran) < 2_021 and time.monotonic() < begun + 60:
             some = runs.lease()
             early.extend(node for job in some if (node := job.extras["node"]).partition("-")[0] not in ended)
             complete(runs, some)

@@ -26,6 +26,7 @@ DIES = test_relaying.test_a_relay_that_dies_leaves_nothing_stuck_for_long
 PLAYS: tuple[Callable[..., None], ...] = (
     test_relaying.test_a_relay_that_wakes_up_late_makes_no_second_job,
     test_relaying.test_a_job_that_a_dead_relay_has_made_is_not_made_again,
+    test_relaying.test_a_delayed_job_that_a_dead_relay_has_made_runs_once_although_it_is_due_by_now,
     test_relaying.test_what_one_relay_was_handed_another_leaves_alone,
     test_relaying.test_news_stay_in_the_outbox_while_a_dead_relay_may_hold_what_followed,
     *(partial(DIES, step=step) for step in range(1, 6)),

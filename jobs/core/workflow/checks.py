@@ -205,7 +205,7 @@ def _kind_problems(node: Node) -> Iterator[Problem]:
             yield Problem(
                 (node.key,),
                 f"Node {node.key!r} has {field}, which does not go with {named[0]}",
-                "Take it away." if field != "timeout" else "A workflow has a timeout of its own.",
+                "Take it away.",
             )
     if node.on_timeout != "fail" and not node.timeout:
         yield Problem(
@@ -224,7 +224,7 @@ def _is_set(node: Node, field: str) -> bool:
 def _goes_with(field: str, named: str) -> bool:
     if field in _ONLY_FOR:
         return named in _ONLY_FOR[field]
-    return named == "type" or (field == "timeout" and named in ("signal", "approval"))
+    return named == "type" or (field == "timeout" and named in ("signal", "approval", "workflow"))
 
 
 _ONLY_FOR = {"each": ("type", "workflow"), "on_timeout": ("signal", "approval"), "permission": ("approval",)}

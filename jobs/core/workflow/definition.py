@@ -132,7 +132,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     max_retries: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="Failures that are retried.")] = None
     timeout: Annotated[
         float | UnsetType | None,
-        Meta(description="Seconds of one attempt; of a signal or an approval: how long it waits. null = no limit."),
+        Meta(
+            description="Seconds of one attempt; of a signal or an approval: how long it waits; of a sub-workflow: how "
+            "long all of it may take. null = no limit."
+        ),
     ] = UNSET
     on_timeout: Annotated[
         Literal["fail", "continue"],
@@ -169,6 +172,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
         if isinstance(self.workflow, Definition):
             return self.workflow.name
         return self.type or self.workflow or ("signal" if self.signal else "approval")
+
+    @property
+    def limit(self) -> float | None:
+        """Seconds from its release until its time is over, where it is no job: what it says itself, else what its
+        sub-workflow says. None: for ever."""
+        if self.kind is Kind.WORKFLOW and self.timeout is UNSET:
+            return self.workflow.timeout if isinstance(self.workflow, Definition) else None
+        return self.timeout if isinstance(self.timeout, int | float) else None
 
     def edges(self) -> Iterator[tuple[str, Edge]]:
         """(parent, what is waited for), as written: a parent may come twice."""

@@ -7,6 +7,7 @@ local CODE, RELEASED, VERSION, AGAIN, RELEASED_AT, STARTED_AT, ENDED_AT, ATTEMPT
 local STATE = '>BBI4I4I6I6I6I2'
 local WANTED, PARENTS, LAID, FLAGS, DEPTH, SCOPE, DEFINITION = 1, 2, 3, 4, 5, 6, 7
 local NODE = '>I4I4I4BBBc0'
+local REFUSED = 2 -- of RELEASED: it was released, and could become nothing, since its payload could not be had
 local ALWAYS, NO_JOB = 1, 2 -- of FLAGS: runs in a cancelled run too; opens into others, or waits for somebody
 
 local BLOCKED, LIVE, SUCCEEDED, DEAD, CANCELLED, SKIPPED = 2, 3, 6, 7, 8, 9

@@ -46,7 +46,7 @@ def decode_state(raw: bytes) -> NodeState:
     code, released, version, again, times, attempts = _STATE.unpack_from(raw)
     return NodeState(
         word=_WORDS[code],
-        is_released=released == 1,
+        is_released=released > 0,
         version=version,
         again=again,
         released_at=int.from_bytes(times[:6], "big"),

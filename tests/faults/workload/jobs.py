@@ -116,9 +116,9 @@ def tick(number: int = 0) -> int:
 
 
 @job("fault.node", pool=POOL, max_crashes=1_000)
-def node(fails: bool) -> None:
+def node(fails: bool, seconds: float) -> None:
     """A node of a workflow. However often its worker dies: it ends as it was told."""
-    threading.Event().wait(0.1)
+    threading.Event().wait(seconds)
     if fails:
         raise Dead("as asked")
 
