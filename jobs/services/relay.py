@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 
-from jobs.core.workflow import PREPARING
+from jobs.core.workflow import PREPARING, NodeView
 from jobs.engine import Engine
 from jobs.engine.outbox import News
 from jobs.exceptions import RunNotFound
@@ -65,21 +66,25 @@ class RelayService:
         if facts.state == PREPARING:
             return
         try:
-            self._relay.hear(run_id, self._missed(run_id))
+            views = list(self._engine.workflows.all_nodes(run_id))
+            self._write_down(run_id, views)
+            self._relay.hear(run_id, self._missed(run_id, views))
             finish(self._relay, facts)
             if self._relay.advance(run_id):
                 self._engine.workflows.rest(self._engine.workflows.facts(run_id), seen=until)
         except RunNotFound:
             self._engine.workflows.remove(run_id)
 
-    def _missed(self, run_id: str) -> list[News]:
+    def _write_down(self, run_id: str, views: Iterable[NodeView]) -> None:
+        """The rest of nodes that somebody added and died over: of their edges the first are there."""
+        for view in views:
+            if not view.is_whole:
+                self._engine.workflows.add(run_id, [view.node], scope=view.scope, is_growth=True)
+
+    def _missed(self, run_id: str, views: Iterable[NodeView]) -> list[News]:
         """Ends that the run has not heard of for long, although nobody is on the way with them."""
         before = self._engine.workflows.server_now_ms() - SILENT_MS
-        silent = {
-            view.job: view
-            for view in self._engine.workflows.all_nodes(run_id)
-            if view.is_job and view.job and view.released_at_ms < before
-        }
+        silent = {view.job: view for view in views if view.is_job and view.job and view.released_at_ms < before}
         return self._engine.outbox.missed(silent, run_id) if silent else []
 
     def _is_abandoned(self, created_at_ms: int) -> bool:

@@ -180,6 +180,37 @@ def test_a_list_for_which_the_run_has_no_room_is_refused_whole(
     assert not any(key.startswith("list-9:") for key in runs.states(run))
 
 
+def test_a_node_whose_edges_were_half_written_down_when_its_adder_died_is_finished_by_a_service(
+    runs: Runs, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_nodes, "EDGES", 5)
+    parents = [f"p{number}" for number in range(12)]
+    run = runs.start({"key": "a"}, *({"key": key} for key in parents))
+    step, calls = runs.engine.workflows._run, []
+
+    def dies(name: str, *arguments: Any, **options: Any) -> Any:
+        calls.append(name)
+        if calls.count("workflow_add") == 2:
+            raise SystemExit
+        return step(name, *arguments, **options)
+
+    leased = runs.lease()
+    monkeypatch.setattr(runs.engine.workflows, "_run", dies)
+    with pytest.raises(SystemExit):
+        grow(runs.relay, run, "a", [{"key": "x", "type": "breaking.node", "depends_on": parents}])
+    monkeypatch.undo()
+    for each in leased:  # whoever added it adds nothing a second time
+        runs.end(each)
+    assert runs.states(run)["x"] == "blocked"
+
+    clock.advance(CLAIM_MS / 1000 + EVERY_SECONDS)
+    RelayService(runs.engine).tick()
+    runs.run_all()
+
+    assert runs.ran.count("x") == 1
+    assert runs.facts(run).state == "succeeded"
+
+
 def test_members_of_a_list_that_could_not_open_do_not_open_it(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else took the room between two pieces: what is there already runs, and the list stays dead."""
     monkeypatch.setattr(run_nodes, "EDGES", 5)

@@ -19,6 +19,7 @@ from jobs.exceptions import WorkflowInvalid
 from jobs.services.pruner import Pruner
 from tests.support.clock import ManualClock
 from tests.support.runs import Runs
+from tests.support.wait import soon
 
 BATCH = 1000
 
@@ -48,7 +49,7 @@ def test_a_join_of_ten_thousand_parents_is_released_once_when_the_last_has_ended
     runs.end(last)
 
     assert [job.extras["node"] for job in runs.lease()] == ["all"]
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < soon(1)
     assert max(Counter(runs.ran).values()) == 1
     assert len(runs.ran) == runs.facts(run).total == 10_000
 

@@ -109,6 +109,8 @@ class NodeView(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0  # of the newest news of its job
     again: int = 0  # how often its job was to live again
     is_released: bool = False
+    is_whole: bool = True
+    """All of its edges are written down: those of a node with many come in several calls."""
 
     @property
     def type(self) -> str:

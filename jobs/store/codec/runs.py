@@ -102,6 +102,7 @@ def decode_view(rank: int, raw_state: bytes, raw_node: bytes, raw_error: bytes |
         version=state.version,
         again=state.again,
         is_released=state.is_released,
+        is_whole=stored.laid == stored.parents,
     )
 
 
