@@ -13,21 +13,22 @@ local scheduled = KEYS[3] -- zset: id -> due score
 local retry_wait = KEYS[4] -- zset: id -> due score
 local ready = KEYS[5] -- zset: id -> place
 local throttled = KEYS[6] -- zset: id -> place
-local parked_of = KEYS[7] -- prefix of one zset per parked type
+local parked_of = KEYS[7] -- prefix: one zset per parked type, and per paused run (after a line break)
 local priority = tonumber(ARGV[1]) -- -100..100
 local items = 2 -- ARGV[2..]: id
 
 local PLACES = 17592186044416 -- of one priority, see ready_place
 
 -- The line that the job stands in, and the score that it gets there.
-local function new_score(id, type)
+local function new_score(id, header)
   for _, line in ipairs({ scheduled, retry_wait }) do
     local score = redis.call('ZSCORE', line, id)
     if score then
       return line, due_score(math.floor(tonumber(score)), priority)
     end
   end
-  for _, line in ipairs({ ready, throttled, parked_of .. type }) do
+  local run = type(header[8]) == 'table' and header[8].workflow_run or ''
+  for _, line in ipairs({ ready, throttled, parked_of .. header[2], parked_of .. '\n' .. run }) do
     local score = redis.call('ZSCORE', line, id)
     if score then
       return line, (100 - priority) * PLACES + tonumber(score) % PLACES
@@ -45,7 +46,7 @@ local function prioritize_one(id)
   if not record or not header then
     return 'unreadable'
   end
-  local line, score = new_score(id, header[2])
+  local line, score = new_score(id, header)
   if not line then
     return record[STATE]
   end

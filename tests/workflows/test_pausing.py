@@ -170,6 +170,18 @@ def test_a_job_says_that_its_run_is_paused(runs: Runs, engine: Engine) -> None:
     assert reason.message == f"Workflow run {run} is paused by ann: wrong day."
 
 
+def test_what_stands_aside_can_be_given_another_priority(runs: Runs, engine: Engine) -> None:
+    run = runs.start({"key": "a"}, {"key": "b"})
+    pause(runs, run)
+    assert leased(runs) == []
+
+    job_id = runs.nodes(run)["b"].job or ""
+    assert engine.jobs.prioritize_many([job_id], 5) == {job_id: None}
+    resume(runs, run)
+
+    assert leased(runs) == ["b", "a"]
+
+
 def test_an_older_word_of_somebody_slow_does_not_let_go_of_a_newer_pause(
     runs: Runs, engine: Engine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
