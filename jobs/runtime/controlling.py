@@ -85,8 +85,9 @@ def cancel(relay: Relay, run_id: str, reason: dict[str, Any]) -> bool:
     relay.engine.workflows.touch(run_id)
     is_new = relay.engine.run_control.cancel(run_id, reason)
     relay.engine.run_pauses.spread(run_id)
-    relay.pursue(run_id)
+    relay.advance(run_id)
     stop_jobs(relay, run_id)
+    relay.pursue(run_id)  # last: until then the run is looked at soon, should we die over it
     return is_new
 
 
