@@ -20,8 +20,10 @@ class BulkOperationAction(Action):
     """One verb for an operation, of which it names the number."""
 
     def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
-        pool = api.bulk.get(ids[0]).request.filter.pool if ids else None
-        return frozenset({pool}) if pool else None
+        request = api.bulk.get(ids[0]).request if ids else None
+        if request is None or not request.filter.pool:
+            return None
+        return frozenset({request.filter.pool, request.pool} - {""})
 
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         operation = api.bulk.get(ids[0] if ids else "")

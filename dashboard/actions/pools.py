@@ -162,6 +162,7 @@ class PurgeForm(ActionForm):
 
 
 def _purge(order: Order) -> Told:
+    api.pools.get(order.id)  # of a name that is none nothing would go, and the answer would say that it does
     action, states = WHAT[order.values["what"]]
     operation = api.bulk.start(
         action,

@@ -8,6 +8,7 @@ from django.test import Client
 
 from jobs import api
 from jobs.models import Pool, Schedule
+from jobs.services.bulk import BulkWorker
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
@@ -84,6 +85,19 @@ def test_all_that_match_cannot_be_acted_on_where_that_reaches_into_it(outsider: 
         send(outsider, "/dashboard/actions/matching/resubmit/", {"state": "dead", "until": _soon()}).status_code == 403
     )
     assert (shop.state(kept), shop.state(open_)) == ("dead", "dead")
+
+
+def test_a_move_into_it_that_waits_for_a_word_is_not_let_go_on(outsider: Client, shop: Shop) -> None:
+    shop.ready(pool=KEPT)
+    job_id = shop.ready(pool="mail")
+    operation = api.bulk.start("move", api.JobFilter(pool="mail"), pool=KEPT, confirmed=0)
+    BulkWorker(shop.engine).tick()
+
+    answer = send(outsider, "/dashboard/actions/bulk/confirm/", {"id": operation.id, "number": "1"})
+
+    assert answer.status_code == 403
+    BulkWorker(shop.engine).tick()
+    assert shop.state(job_id) == "ready"
 
 
 def test_nothing_is_moved_into_it_from_elsewhere(outsider: Client, shop: Shop) -> None:

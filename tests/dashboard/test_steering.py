@@ -139,6 +139,14 @@ class TestPurge:
         assert {shop.state(id) for id in waiting} == {"cancelled"}
         assert shop.state(other) == "ready"
 
+    @pytest.mark.parametrize("id", ["", "defualt"])
+    def test_a_pool_that_there_is_not_is_not_purged(self, administrator: Client, shop: Shop, id: str) -> None:
+        answer = send(administrator, f"{ACTIONS}/pool/purge/", {"id": id, "what": "waiting", "typed": id}, script=True)
+
+        assert answer.status_code == 409
+        assert "no pool" in answer.json()["message"]
+        assert api.bulk.newest() == []
+
     def test_what_goes_for_good_waits_and_can_be_stopped(self, administrator: Client, shop: Shop) -> None:
         job_id = shop.dead()
 
