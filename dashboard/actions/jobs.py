@@ -237,8 +237,7 @@ BY_VERB = {action.verb: action for action in ACTIONS}
 
 def successor_of(job: Job | None) -> str:
     """The id under which a job that was moved goes on; empty for any other."""
-    result = job.result if job is not None and job.state == JobState.CANCELLED else None
-    return str(result["moved_to"]) if isinstance(result, dict) and "moved_to" in result else ""
+    return job.moved_to if job is not None and job.state == JobState.CANCELLED else ""
 
 
 def possible(job: Job, user: Any) -> tuple[JobAction, ...]:

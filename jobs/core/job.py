@@ -176,6 +176,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return self.state == JobState.LEASED and self.started_at is not None
 
     @property
+    def moved_to(self) -> str:
+        """The id of the job that goes on for it, where it was moved to another pool; else empty."""
+        result = self.result if self.state != JobState.SUCCEEDED else None
+        return str(result["moved_to"]) if isinstance(result, dict) and "moved_to" in result else ""
+
+    @property
     def since(self) -> datetime:
         """Since when it is in its present state; of a job that waits for a time or a parent, since when it exists."""
         at = {JobState.READY: self.ready_at, JobState.LEASED: self.leased_at}.get(self.state, self.finished_at)

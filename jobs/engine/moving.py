@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from jobs.core.clock import Clock
-from jobs.core.job import Route
+from jobs.core.job import Job, Route
 from jobs.engine.batches import READ_BATCH, batches
 from jobs.engine.jobs import Jobs
 from jobs.engine.jobs.refusals import not_found, wrong_state
@@ -86,6 +86,15 @@ class Moving:
             outcomes[id] = WrongState(f"Job {id} has ended here, and this version cannot read it.", state="cancelled")
         return outcomes
 
+    def followed(self, ids: Iterable[str]) -> list[Job]:
+        """These jobs as far as they are there, and those that go on for them where they were moved."""
+        found, following = dict[str, Job](), [*ids]
+        while following:
+            jobs = [job for job in self._jobs.get_many(following) if job is not None]
+            found |= {job.id: job for job in jobs}
+            following = [job.moved_to for job in jobs if job.moved_to and job.moved_to not in found]
+        return [*found.values()]
+
     def _end(
         self, route: Route, ids: Sequence[str], pool: str, move: str, at_ms: int, only_finish: bool
     ) -> Sequence[Any]:
@@ -147,10 +156,6 @@ def _moved(id: str, note: bytes, due: bytes, body: bytes) -> Moved:
     route = route_in(successor)
     assert route is not None, "the id was made by _end"
     return Moved(id, successor, route, int(due), body)
-
-
-def _there_already(id: str, pool: str) -> WrongState:
-    return WrongState(f"Job {id} is in the pool {pool!r} already.", state=None)
 
 
 def _problem(id: str, answer: str) -> SchedulerError | None:

@@ -56,8 +56,10 @@ def request(engine: Engine, definition: Definition) -> Request:
 def live(engine: Engine, definition: Definition, job_ids: Iterable[str]) -> list[str]:
     """Those of a schedule's jobs that have not ended; of one that starts a workflow, whose runs have not."""
     ids = [*job_ids]
-    found = [job.id for job in engine.jobs.get_many(ids) if job is not None and not job.is_terminal]
+    jobs = engine.moving.followed(ids)
+    found = [job.id for job in jobs if not job.is_terminal]
     if definition.workflow:  # a run has the id of the job that started it
+        ids = [*dict.fromkeys([*ids, *(job.id for job in jobs)])]
         found += [run.id for run in engine.workflows.facts_of(ids) if run and not run.is_over and run.id not in found]
     return found
 

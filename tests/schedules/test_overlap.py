@@ -46,3 +46,18 @@ def test_cancel_old_waits_for_a_job_that_is_being_cancelled(world: World) -> Non
     world.engine.leases.release(running.route, [(running.id, running.token)])
     world.run(1)
     assert world.fired() == [1, 2]
+
+
+def test_a_job_that_was_moved_has_not_ended_for_its_schedule(world: World) -> None:
+    world.schedule(overlap="skip")
+    world.run(60)
+    [first] = world.jobs()
+    world.engine.topology.ensure("slow")
+    world.engine.moving.move([first.id], "slow", move="m1", at_ms=1)
+    world.run(60)
+    assert set(world.fired()) == {1}
+
+    world.engine.jobs.cancel(world.engine.jobs.get(first.id).moved_to)
+    world.run(60)
+
+    assert set(world.fired()) == {1, 3}
