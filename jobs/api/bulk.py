@@ -108,6 +108,8 @@ def move(id: str, pool: str) -> Job:
         time.sleep(0.02)
     for why in refusals(operation.id, 1).values():
         raise WrongState(why, state=None)
+    if not operation.done:
+        raise OutcomeUnknown(f"Whether job {id} was moved is not known.", fix=f"See bulk operation {operation.id}.")
     return get_job(str(get_job(id).result["moved_to"]))
 
 

@@ -33,6 +33,7 @@ local now = server_now(clock, given_now)
 local lines = { ready = ready, scheduled = scheduled, retry_wait = retry_wait, blocked = blocked, throttled = throttled }
 lines.parked, lines.parked_of = parked, parked_of
 
+local FORMAT = 1 -- of a body: what a newer release has written stays until one like it comes
 local MOVABLE = { ready = true, scheduled = true, retry_wait = true, waiting = true }
 
 local function bound_to(header)
@@ -46,7 +47,7 @@ local function move_one(id, note)
     return 'JOB_NOT_FOUND'
   end
   local record, header = read_record(raw, 'waiting'), read_header(body)
-  if not record or not header then
+  if not record or not header or header[1] ~= FORMAT then
     return 'unreadable'
   end
   local left = redis.call('HGET', results, id)

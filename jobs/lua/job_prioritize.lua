@@ -17,6 +17,7 @@ local parked_of = KEYS[7] -- prefix: one zset per parked type, and per paused ru
 local priority = tonumber(ARGV[1]) -- -100..100
 local items = 2 -- ARGV[2..]: id
 
+local FORMAT = 1 -- of a body: of a newer one nobody knows where its priority stands
 local PLACES = 17592186044416 -- of one priority, see ready_place
 
 -- The line that the job stands in, and the score that it gets there.
@@ -43,7 +44,7 @@ local function prioritize_one(id)
     return 'JOB_NOT_FOUND'
   end
   local record, header = read_record(raw, 'ready'), read_header(body)
-  if not record or not header then
+  if not record or not header or header[1] ~= FORMAT then
     return 'unreadable'
   end
   local line, score = new_score(id, header)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.store.codec.records import Record
-from tests.support.partition import NOW, Partition, State, body, due, held, place, record
+from tests.support.partition import NEWER, NOW, Partition, State, body, due, held, place, record
 
 NOTE = '{"moved_to":"b","move":"m1"}'
 
@@ -69,6 +69,7 @@ MOVED: State = {"bodies": {"a": body()}, "states": {"a": record("cancelled", fin
         ("blocked", {"bodies": {"a": body()}, "states": {"a": record("blocked")}, "blocked": {"a": NOW}}),
         ("node", {"bodies": {"a": body(workflow_run="r", node="n")}, "ready": {"a": place(1)}}),
         ("unreadable", {"bodies": {"a": body()}, "states": {"a": b"\xc1"}, "scheduled": {"a": due(NOW + 1)}}),
+        ("unreadable", {"bodies": {"a": NEWER}, "ready": {"a": place(1)}}),
         ("again", {**MOVED, "states": {"a": record("ready")}, "ready": {"a": place(1)}}),
         ("JOB_NOT_FOUND", {}),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from jobs.store.codec.bodies import decode_body
 from jobs.store.codec.records import Record
-from tests.support.partition import NOW, Partition, State, body, due, held, place, record
+from tests.support.partition import NEWER, NOW, Partition, State, body, due, held, place, record
 
 
 @pytest.mark.parametrize(("old", "new"), [(0, 7), (7, -100), (-100, 100), (-40, -50), (100, 0)])
@@ -73,6 +73,7 @@ def test_one_that_is_ready_keeps_its_arrival_wherever_it_stands(partition: Parti
         ("blocked", {"bodies": {"a": body()}, "states": {"a": record("blocked")}, "blocked": {"a": NOW}}),
         ("unreadable", {"bodies": {"a": body()}, "states": {"a": b"\xc1"}, "scheduled": {"a": due(NOW + 1)}}),
         ("unreadable", {"bodies": {"a": b"\x00" * 30}, "ready": {"a": 1}}),
+        ("unreadable", {"bodies": {"a": NEWER}, "ready": {"a": place(1)}}),
         ("JOB_NOT_FOUND", {}),
         ("JOB_NOT_FOUND", {"bodies": {"a": b""}, "voided": {"a": NOW}}),
     ],

@@ -12,7 +12,9 @@ from jobs.core.job import JobSpec, Unique, moment
 from jobs.core.states import JobState
 from jobs.engine import BulkOperation, Engine, JobFilter
 from jobs.engine.bulk import HOLD_MS, BulkRequest, Part
+from jobs.exceptions import OptionInvalid
 from jobs.services.bulk import BulkWorker
+from jobs.store.codec.bodies import encode_header
 from jobs.store.connection import Store
 from tests.support.clock import ManualClock
 
@@ -144,3 +146,28 @@ def test_a_priority_changes_who_is_next(
     assert counts(engine) == ("done", 2, 0, 0)
     assert {engine.jobs.get(id).priority for id in (first, third)} == {-5}
     assert [job.id for job in lease(2)] == [first, third]
+
+
+def test_the_largest_header_has_room_for_where_it_was_moved_from_and_another_priority(
+    engine: Engine, begin: Callable[..., BulkOperation]
+) -> None:
+    [job] = engine.jobs.enqueue(largest(), [b"{}"])
+    engine.jobs.prioritize_many([job.id], -90)
+    begin("move", pool="other")
+
+    BulkWorker(engine).tick()
+
+    [moved] = in_pool(engine, "other")
+    assert (moved.meta["moved_from"], moved.priority) == (job.id, -90)
+
+
+def largest() -> JobSpec:
+    """A job with all the meta that is taken."""
+    size = 64_000
+    while True:
+        spec = JobSpec(type="test.echo", meta={"a": "x" * (size + 1)})
+        try:
+            encode_header(spec)
+        except OptionInvalid:
+            return JobSpec(type="test.echo", meta={"a": "x" * size})
+        size += 1

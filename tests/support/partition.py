@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from jobs.core.job import JobSpec, Route
-from jobs.store.codec.bodies import TIMES, encode_header
+from jobs.store.codec.bodies import FORMAT, HEADER_AT, TIMES, encode_header
 from jobs.store.codec.records import _STARTED_AT, _STATE_OF, RECORD, Record, decode_record
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
@@ -70,6 +70,10 @@ def body(
 ) -> bytes:
     """A stored body; ``options`` as in JobSpec."""
     return TIMES.pack(created_at, run_at) + encode_header(JobSpec(type=type, **options)) + payload
+
+
+NEWER = body()[: HEADER_AT + 1] + bytes([FORMAT + 1]) + body()[HEADER_AT + 2 :]
+"""A body of a format that only a newer release can read."""
 
 
 def record(state: str, **fields: Any) -> Record:

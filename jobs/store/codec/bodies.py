@@ -21,7 +21,8 @@ FORMAT = 1
 
 TIMES = struct.Struct(">dd")
 HEADER_AT = TIMES.size + 2
-_HEADER_LIMIT = 0xFFFF
+_HEADER_LIMIT = 0xFFFF - 512
+"""What two bytes count, less room for what is added later: another priority, and the job that this one goes on for."""
 
 _pack = msgspec.msgpack.Encoder().encode
 
