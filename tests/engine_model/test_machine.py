@@ -10,9 +10,11 @@ import os
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from jobs.exceptions import StoreUnavailable
+from tests.engine_model.lives import live
 from tests.engine_model.machine import machine_on
 from tests.engine_model.plays import PLAYS, Play, perform
 from tests.support.valkey import ValkeyServer
@@ -37,13 +39,21 @@ def test_the_engine_agrees_with_the_model_after_every_step(make_valkey: Callable
         server.kill()
         server.start()
 
-    run_state_machine_as_test(
-        machine_on(server.url, restart=restart),
-        settings=settings(
-            max_examples=EXAMPLES,
-            stateful_step_count=STEPS,
-            deadline=None,
-            print_blob=True,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    live(machine_on(server.url, restart=restart), examples=EXAMPLES, steps=STEPS)
+
+
+def test_a_life_that_fails_only_once_is_told_by_what_failed() -> None:
+    class Machine(RuleBasedStateMachine):
+        lives = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            Machine.lives += 1
+
+        @rule(number=st.integers(0, 9))
+        def step(self, number: int) -> None:
+            if Machine.lives == 3:
+                raise StoreUnavailable("it took too long, this once")
+
+    with pytest.raises(AssertionError, match="it took too long, this once"):
+        live(Machine, examples=20, steps=5)

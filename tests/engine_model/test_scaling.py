@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -16,7 +15,6 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
 from jobs.conf import Settings
@@ -24,6 +22,7 @@ from jobs.core.job import JobSpec
 from jobs.engine import Completion, Engine, PoolSettings, Scaling, WorkerInfo
 from jobs.services.autoscaler import HOLD_SECONDS, Autoscaler
 from jobs.store.connection import Store
+from tests.engine_model.lives import live
 from tests.support.clock import ManualClock
 
 EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "250")) // 10
@@ -206,9 +205,4 @@ class ScalingMachine(RuleBasedStateMachine):
 
 
 def test_a_machine_keeps_its_bounds_through_every_life(valkey_url: str) -> None:
-    run_state_machine_as_test(
-        type("Machine", (ScalingMachine,), {"url": valkey_url}),
-        settings=settings(
-            max_examples=EXAMPLES, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
-    )
+    live(type("Machine", (ScalingMachine,), {"url": valkey_url}), examples=EXAMPLES, steps=30)

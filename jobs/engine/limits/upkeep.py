@@ -68,32 +68,32 @@ class LimitUpkeep:
         records = self._records.store.read(lambda client: client.hmget(keys.states, ids))
         return {lease for lease, raw in zip(leases, records, strict=True) if not _is_held(raw, lease[1])}
 
-    def strays(self, route: Route) -> set[str]:
-        """Jobs that were set aside and stand in no line that anybody serves: see twice before you put them back."""
+    def strays(self, route: Route) -> list[str]:
+        """Jobs that were set aside and stand in no line that anybody serves, in their order: see twice before you put
+        them back."""
         keys = self._records.partition(route)
-        found: set[str] = set()
+        found: list[str] = []
         start = 0
         while ids := self._records.store.read(lambda client: client.zrange(keys.throttled, start, start + PAGE - 1)):  # noqa: B023
-            found |= self._unserved(keys, ids)
+            unserved = self._unserved(keys, ids)
+            found += [job_id.decode() for job_id in ids if job_id in unserved]
             start += PAGE
         return found
 
-    def _unserved(self, keys: PartitionKeys, ids: Sequence[bytes]) -> set[str]:
+    def _unserved(self, keys: PartitionKeys, ids: Sequence[bytes]) -> set[bytes]:
         by_type: defaultdict[str, list[bytes]] = defaultdict(list)
         for batch in batches(ids, limit=READ_BATCH):
             bodies = self._records.store.read(lambda client: client.hmget(keys.bodies, batch))  # noqa: B023
             for job_id, body in zip(batch, bodies, strict=True):
                 by_type[_type_in(body)].append(job_id)
-        unserved: set[str] = set()
+        unserved: set[bytes] = set()
         for type_name, of_type in by_type.items():
             if type_name and type_name not in registry:
                 continue  # whoever knows its limits will see to it
             waiters = self._records.waiters(type_name, of_type)
             limits = limits_of(type_name)
             unserved |= {
-                job_id.decode()
-                for job_id, waiter in zip(of_type, waiters, strict=True)
-                if not _is_served(limits, waiter)
+                job_id for job_id, waiter in zip(of_type, waiters, strict=True) if not _is_served(limits, waiter)
             }
         return unserved
 
@@ -101,7 +101,7 @@ class LimitUpkeep:
         return are_empty(self._records.store, routes, "throttled")
 
     def put_back(self, route: Route, ids: Iterable[str]) -> int:
-        """Puts jobs that were set aside back in line; how many."""
+        """Puts jobs that were set aside back in line, in this order; how many."""
         return sum(answer != b"gone" for _, answer in self._records.admit(route, list(ids)))
 
     def tidy(self, limits: TypeLimits) -> int:
