@@ -5,6 +5,8 @@
 -- #include server_now
 -- #include read_window
 -- #include grow_window
+-- #include end_of_part
+-- #include write_windows
 local clock = KEYS[1] -- string: high-water mark of server time
 local called = KEYS[2] -- zset: job id -> until when its call is good
 local windows = KEYS[3] -- hash: rate key -> starts of late
@@ -19,8 +21,7 @@ if redis.call('HLEN', waiters) > 0 or redis.call('ZCARD', called) > 0 then
   return ''
 end
 local now = server_now(clock, given_now)
-local part = math.max(1, math.floor(period / PARTS))
-local number_now = math.floor(now / part)
+local part_end = end_of_part(period, now)
 local keys, sizes = unpack(cmsgpack.unpack(wanted))
 
 local stored = redis.call('HMGET', windows, unpack(keys))
@@ -28,12 +29,12 @@ local letters, changed, seen = {}, {}, {} -- seen: a key may stand there again
 local going = 0
 for i = 1, #keys do
   local key, size = keys[i], sizes[i]
-  local total, packed, number, count = read_window(seen[key] or stored[i] or '', part, period, now)
+  local total, packed, newest, count = read_window(seen[key] or stored[i] or '', period, now)
   local free = math.min(size, math.max(0, starts - total))
   local go = math.min(free, most - going)
   if go > 0 then
     going = going + go
-    packed = grow_window(total, packed, number, count, number_now, go)
+    packed = grow_window(total, packed, newest, count, part_end, go)
     local at = #changed
     changed[at + 1], changed[at + 2] = key, packed
     seen[key] = packed
@@ -44,7 +45,5 @@ for i = 1, #keys do
     letters[i] = string.rep('g', go) .. string.rep('e', free - go) .. string.rep('r', size - free)
   end
 end
-if changed[1] then
-  redis.call('HSET', windows, unpack(changed))
-end
+write_windows(windows, changed, period)
 return table.concat(letters)

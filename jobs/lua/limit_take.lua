@@ -5,6 +5,8 @@
 -- #include server_now
 -- #include read_window
 -- #include grow_window
+-- #include end_of_part
+-- #include write_windows
 -- #include limit_state
 -- #include call_next
 -- #include next_turn

@@ -10,11 +10,10 @@ local cursor = ARGV[3] -- where to go on, '0' at first
 local count = ARGV[4] -- about so many are looked at
 
 local now = server_now(clock, given_now)
-local part = math.max(1, math.floor(period / PARTS))
 local page = redis.call('HSCAN', windows, cursor, 'COUNT', count)
 local over = {}
 for i = 1, #page[2], 2 do
-  local _, left = read_window(page[2][i + 1], part, period, now)
+  local _, left = read_window(page[2][i + 1], period, now)
   if period == 0 or left == '' then
     over[#over + 1] = page[2][i]
   end

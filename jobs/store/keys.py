@@ -161,7 +161,7 @@ class LimitKeys:
         self.counts = prefix + "counts"
         # Called: zset job id → until when its call is good. Bound: CALL_MS of include/call_next.lua.
         self.called = prefix + "called"
-        # Windows: hash rate key → packed starts of the last period. Bound: swept when the period is over.
+        # Windows: hash rate key → packed starts of the last period. Bound: swept; gone an hour after the period.
         self.windows = prefix + "windows"
         # Waiters: hash job id → packed facts, and one zset per key ("line:c<key>", "line:r<rate key>"), id → order.
         # Due: zset rate key with waiting jobs → its next start. Bound: the throttled jobs.

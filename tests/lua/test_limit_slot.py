@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
 
+from jobs.core.limits import PERIODS
 from jobs.exceptions import StoreRefused
 from jobs.store.connection import Store
 from jobs.store.keys import LimitKeys
@@ -174,6 +176,33 @@ def test_no_window_of_the_period_has_more_starts_than_are_allowed_nor_fewer_than
     assert min(later - earlier for earlier, later in zip(starts, starts[4:], strict=False)) >= PERIOD
 
 
+@pytest.mark.parametrize(("before", "after"), [("s", "d"), ("m", "h"), ("h", "m"), ("d", "s")])
+def test_a_rate_whose_period_was_changed_counts_what_started_before_as_long_as_the_new_one_says(
+    store: Store, before: str, after: str
+) -> None:
+    keys, old, new = LimitKeys(store.namespace, "t"), PERIODS[before], PERIODS[after]
+    assert start(store, keys, [("r", 2)], given_now=NOW, starts=2, period=old, most=9) == "gg"
+    over = NOW + new + max(old, new) // 64 + 1
+
+    answers = [
+        start(store, keys, [("r", 3)], given_now=now, starts=2, period=new, most=9)
+        for now in (NOW + 1, NOW + new - 1, over)
+    ]
+
+    assert answers == ["rrr", "rrr", "ggr"]
+
+
+def test_a_window_of_another_form_counts_nothing_and_is_replaced(store: Store) -> None:
+    """Earlier versions wrote the numbers of parts, at first without their sum."""
+    keys, number = LimitKeys(store.namespace, "t"), NOW // (PERIOD // 64)
+    parts = [struct.pack(">HII", 0, number - 1, 900), struct.pack(">HII", 0, number, 900)]
+    for form in (parts[0], b"".join(parts), b"".join(parts) + struct.pack(">I", 1800), b"?", b"x" * 13):
+        store.client.hset(keys.windows, "r", form)
+
+        assert start(store, keys, [("r", 3)], given_now=NOW, starts=2, period=PERIOD, most=9) == "ggr"
+        assert start(store, keys, [("r", 1)], given_now=NOW, starts=2, period=PERIOD, most=9) == "r"
+
+
 def test_where_somebody_waits_or_was_called_counting_is_not_enough(slot: Slot) -> None:
     slot.take("a", "k1", "r", "b", "k2", "r")
     slot.wait("c", line="r")
@@ -212,6 +241,16 @@ def test_windows_that_are_over_are_dropped(slot: Slot) -> None:
 
     assert slot.run("limit_tidy", cursor="0", count=100) == ["0", 1]
     assert slot.store.client.hkeys(slot.keys.windows) == [b"young"]
+
+
+def test_windows_that_nobody_sweeps_go_away_by_themselves(slot: Slot) -> None:
+    named = {"given_now": NOW, "starts": 2, "period": PERIOD, "most": 9}
+    for begin in (lambda: slot.take("a", "k", "r"), lambda: start(slot.store, slot.keys, [("r", 1)], **named)):
+        slot.store.client.delete(slot.keys.windows)
+
+        begin()
+
+        assert PERIOD < slot.store.client.pttl(slot.keys.windows) <= PERIOD + 3_600_000
 
 
 def test_a_line_whose_members_nobody_knows_is_emptied(slot: Slot) -> None:

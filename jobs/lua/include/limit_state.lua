@@ -1,6 +1,6 @@
 -- What one call knows of a type's limits: places taken and starts of late by key, read once and written once (`settle`).
 -- keys: holders, counts, called, windows, waiters, due, line_of. concurrency and starts: nil where the type has no such limit.
--- Needs: read_window, grow_window.
+-- Needs: read_window, grow_window, end_of_part, write_windows.
 
 -- Who has a place, and where. So long that the hash of holders is a table from the start: in its compact form each look-up
 -- would walk through all of them.
@@ -10,11 +10,10 @@ end
 
 local function limit_state(keys, now, concurrency, starts, period)
   local state = { keys = keys, now = now, concurrency = concurrency, starts = starts }
-  local part = period and math.max(1, math.floor(period / PARTS))
-  local number_now = part and math.floor(now / part)
+  local part_end = period and end_of_part(period, now)
   local taken, taken_changed = {}, {}
   local windows, totals, changed = {}, {}, {}
-  local last_number, last_count = {}, {}
+  local last_part, last_count = {}, {}
 
   -- Reads the facts of many keys at once; keys that are asked for later are read one by one.
   function state.preload(places, rates)
@@ -36,7 +35,7 @@ local function limit_state(keys, now, concurrency, starts, period)
       return totals[key]
     end
     local packed = windows[key] or redis.call('HGET', keys.windows, key) or ''
-    totals[key], windows[key], last_number[key], last_count[key] = read_window(packed, part, period, now)
+    totals[key], windows[key], last_part[key], last_count[key] = read_window(packed, period, now)
     return totals[key]
   end
 
@@ -64,10 +63,10 @@ local function limit_state(keys, now, concurrency, starts, period)
     local surplus = total_of(key) - starts
     local packed = windows[key]
     for at = 1, #packed - ENTRY - SUM + 1, ENTRY do
-      local number, count = unpack_bytes('>I6I4', packed, at)
+      local ended, count = unpack_bytes('>I6I4', packed, at)
       surplus = surplus - count
       if surplus < 0 then
-        return (number + 1) * part + period
+        return ended + period
       end
     end
     return now
@@ -83,8 +82,8 @@ local function limit_state(keys, now, concurrency, starts, period)
       return
     end
     local total = total_of(key)
-    windows[key], last_number[key], last_count[key] =
-      grow_window(total, windows[key], last_number[key], last_count[key], number_now, count)
+    windows[key], last_part[key], last_count[key] =
+      grow_window(total, windows[key], last_part[key], last_count[key], part_end, count)
     totals[key] = total + count
     changed[key] = true
   end
@@ -110,9 +109,7 @@ local function limit_state(keys, now, concurrency, starts, period)
       written[#written + 1] = key
       written[#written + 1] = windows[key]
     end
-    if written[1] then
-      redis.call('HSET', keys.windows, unpack(written))
-    end
+    write_windows(keys.windows, written, period)
   end
 
   return state
