@@ -164,7 +164,9 @@ def test_pools_spread_over_the_nodes_of_a_cluster(cluster_url: str, on: Callable
     ids = {name: [line.enqueue() for _ in range(3)] for name, line in lines.items()}
     client: Any = engine.store.client
     nodes = {client.get_node_from_key(f"{engine.store.namespace}:{{{name}.1.0}}:ready").name for name in lines}
+    routes = [line.route for line in lines.values()]
     assert len(nodes) == 3
+    assert not engine.leases.none_waits(routes)
 
     assert sorted(job.id for job in engine.jobs.page().items) == sorted(itertools.chain(*ids.values()))
     assert {pool.name: pool.ready for pool in engine.pools.all()} == dict.fromkeys(lines, 3)
@@ -172,6 +174,8 @@ def test_pools_spread_over_the_nodes_of_a_cluster(cluster_url: str, on: Callable
         for job in line.lease_all():
             assert job.id in ids[name]
             assert line.complete(job) == "ok"
+    assert engine.leases.none_waits(routes)
+    assert engine.leases.none_is_leased(routes)
 
 
 def test_what_spans_all_nodes_works_on_a_cluster(cluster_url: str, on: Callable[[str], Steps]) -> None:
