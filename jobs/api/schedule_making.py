@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
 
@@ -92,9 +92,22 @@ def _counted(row: Schedule, start: datetime, end: datetime) -> int:
         raise OptionInvalid("The range ends before it begins.")
     if milliseconds_of(end) > get_engine().schedules.server_now_ms():
         raise OptionInvalid("The range ends in the future: those firings are still to come.")
-    total = count(row.stored(), start, end + timedelta(milliseconds=1))
+    total = _up_to_too_many(row, start.astimezone(UTC), end.astimezone(UTC) + timedelta(milliseconds=1))
     if total > MOST_BACKFILLED:
-        raise OptionInvalid(f"The range holds {total:,} firings.", fix=f"Take it in parts of {MOST_BACKFILLED:,}.")
+        raise OptionInvalid(
+            f"The range holds over {MOST_BACKFILLED:,} firings.", fix=f"Take it in parts of {MOST_BACKFILLED:,}."
+        )
+    return total
+
+
+def _up_to_too_many(row: Schedule, start: datetime, end: datetime) -> int:
+    """Counted in growing stretches: a minute's schedule over decades is refused before it fills the memory."""
+    stored, total, span = row.stored(), 0, timedelta(days=1)
+    start = max(start, row.starts_at or start)
+    while start < end and total <= MOST_BACKFILLED:
+        until = min(end, start.replace(second=0, microsecond=0) + span)
+        total += count(stored, start, until)
+        start, span = until, 2 * span
     return total
 
 

@@ -174,6 +174,13 @@ class TestBackfill:
         assert answers[0].json()["message"] == "hourly: 4 jobs made."
         assert answers[1].json()["message"] == "hourly: 0 jobs made, 4 were there already."
 
+    def test_a_range_of_decades_is_refused_without_being_walked(self, operator: Client, shop: Shop) -> None:
+        api.schedules.create(name="busy", job_type="email.send", kind="cron", cron="* * * * *", payload=LETTER)
+
+        answer = operator.get(f"{ACTIONS}/schedule/backfill/", {"id": "busy", "start": "20000d"}, follow=True)
+
+        assert "The range holds over 100,000 firings." in text(answer)
+
     def test_without_a_range_it_asks_for_one(self, operator: Client, shop: Shop) -> None:
         api.schedules.create(name="hourly", job_type="email.send", kind="cron", cron="0 * * * *", payload=LETTER)
 
