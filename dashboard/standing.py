@@ -23,7 +23,7 @@ def unserved(pool: dict[str, Any]) -> bool:
 def pool_state(pool: dict[str, Any]) -> tuple[str, str, str]:
     """How a pool is doing, as (mark, word, explanation). Healthy is plain: quiet is good."""
     if pool["paused"]:
-        return "pause", "paused", paused_words(pool["paused"])
+        return "pause", "paused", _about_pause(pool["paused"]).lstrip(": ")
     if not pool["workers"]:
         return "warning" if unserved(pool) else "", "no worker", ""
     return "", "working" if pool["leased"] else "idle", ""
@@ -31,14 +31,19 @@ def pool_state(pool: dict[str, Any]) -> tuple[str, str, str]:
 
 def paused_words(pause: dict[str, Any]) -> str:
     """``Paused by ana until 15:00: disk move.``"""
-    words = "Paused"
+    return f"Paused{_about_pause(pause)}."
+
+
+def _about_pause(pause: dict[str, Any]) -> str:
+    """`` by ana until 15:00: disk move``, as much of it as is known."""
+    words = ""
     if pause.get("by"):
         words += f" by {pause['by']}"
     if until := read_moment(pause.get("until")):
         words += f" until {near(until, read_moment(pause.get('at')) or until)}"
     if pause.get("reason"):
         words += f": {pause['reason']}"
-    return words + "."
+    return words
 
 
 def drains_in(pool: dict[str, Any]) -> str:

@@ -48,7 +48,7 @@ def test_ages_tick_without_the_network_turn_into_moments_and_are_copied_as_iso(v
     expect(age).to_contain_text(clock)
     page.reload()
     expect(age).to_contain_text(clock)
-    page.locator(".rail").get_by_role("button", name="Moments, not ages").press("Enter")
+    page.locator(".rail").get_by_role("button", name="Exact times").press("Enter")
     expect(age).to_contain_text("ago")
 
 

@@ -77,7 +77,7 @@ class TestOverview:
         words = text(viewer.get("/dashboard/"))
 
         assert "Nothing needs you" in words
-        assert "Paused by ana: disk move." in words
+        assert "paused by ana: disk move" in words
 
     def test_the_dead_are_one_finding_that_names_the_commonest_error(self, viewer: Client, shop: Shop) -> None:
         shop.worker()
