@@ -99,11 +99,14 @@ def test_every_node_ends_as_the_oracle_says(
     run = storm.begin(nodes)
 
     held: list[LeasedJob] = []
+    idle = 0
     while not storm.facts(run).is_over:
         # What an example that failed has left behind is no business of this one.
         leased = storm.lease(limit=random.choice([1, 10, 100]))
         held += (job for job in leased if job.extras["workflow_run"] == run)
         if not held:
+            idle += 1
+            assert idle < 20 + 10 * len(nodes), f"stuck: {storm.states(run)}"
             storm.tidy()
             continue
         random.shuffle(held)
