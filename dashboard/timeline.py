@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import zip_longest
 
 from dashboard.formats import duration, shortened
 from jobs.core.fingerprint import FOREIGN, FRAME
@@ -77,7 +78,7 @@ def _parts(job: Job, now: datetime) -> Iterator[Part]:
     for number, attempt in enumerate(started):
         start = attempt.started_at
         assert start is not None
-        yield from _before(job, started[number - 1] if number else None, clock, start)
+        yield from _before(job, started[number - 1] if number else None, attempt, clock, start)
         end = attempt.finished_at or (job.finished_at if job.is_terminal else None) or now
         state = outcome_state(attempt.outcome)
         yield Part(
@@ -99,10 +100,13 @@ def _parts(job: Job, now: datetime) -> Iterator[Part]:
         yield Part("wait", "ready", "waited", max(0.0, (job.finished_at - clock).total_seconds()))
 
 
-def _before(job: Job, previous: Attempt | None, clock: datetime, start: datetime) -> Iterator[Part]:
-    """The wait before an attempt: until it was due and for a slot; after a failure the backoff."""
+def _before(job: Job, previous: Attempt | None, attempt: Attempt, clock: datetime, start: datetime) -> Iterator[Part]:
+    """The wait before an attempt: until it was due and for a slot; after a failure the backoff, or for a resubmit."""
     waited = max(0.0, (start - clock).total_seconds())
-    if previous and previous.outcome in ("crashed", "released"):
+    if previous and _was_last(previous, attempt):
+        state = outcome_state(previous.outcome)
+        yield Part("wait", state, state, waited)
+    elif previous and previous.outcome in ("crashed", "released"):
         yield Part("wait", "ready", "waited", waited)
     elif previous:
         yield Part("backoff", "retry_wait", "backoff", waited)
@@ -111,6 +115,12 @@ def _before(job: Job, previous: Attempt | None, clock: datetime, start: datetime
         yield Part("wait", "ready", "waited", (start - job.run_at).total_seconds())
     else:
         yield Part("wait", "ready", "waited", waited)
+
+
+def _was_last(attempt: Attempt, following: Attempt | None) -> bool:
+    """Whether the job had ended with it, and was resubmitted: attempts are counted anew then."""
+    ended = attempt.outcome in ("failed", "crashed", "cancelled")
+    return ended and following is not None and following.attempt <= attempt.attempt
 
 
 def busy_words(found: list[Part]) -> str:
@@ -133,13 +143,13 @@ def changes(job: Job) -> list[Change]:
 
 def _later_changes(job: Job) -> Iterator[Change]:
     told = False
-    for attempt in job.attempts:
+    for attempt, following in zip_longest(job.attempts, job.attempts[1:]):
         if attempt.started_at:
             yield Change(attempt.started_at, "leased", f"Attempt {attempt.attempt} started", attempt.worker)
         if attempt.finished_at and attempt.outcome != "running":
             final = job.is_terminal and attempt is job.attempts[-1]
             told = told or final
-            state = _state_after(job, attempt, final=final)
+            state = _state_after(job, attempt, final=final, resubmitted=_was_last(attempt, following))
             why = attempt_error(attempt)
             yield Change(attempt.finished_at, state, f"Attempt {attempt.attempt} {attempt.outcome}", why)
     if job.resubmissions and job.attempt == 0 and job.ready_at:
@@ -148,10 +158,12 @@ def _later_changes(job: Job) -> Iterator[Change]:
         yield Change(job.finished_at, str(job.state), f"Ended as {job.state}", "")
 
 
-def _state_after(job: Job, attempt: Attempt, *, final: bool) -> str:
+def _state_after(job: Job, attempt: Attempt, *, final: bool, resubmitted: bool) -> str:
     """What the job became when the attempt ended, as far as the outcome tells."""
     if final:
         return str(job.state)
+    if resubmitted:
+        return outcome_state(attempt.outcome)
     return {"failed": "retry_wait", "crashed": "ready", "released": "ready", "cancelled": "cancelled"}.get(
         attempt.outcome, outcome_state(attempt.outcome)
     )

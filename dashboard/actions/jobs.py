@@ -29,6 +29,9 @@ Outcomes = dict[str, SchedulerError | None]
 MOVED_HERE = 100
 """So many are moved while a person waits; more are left to worker hosts."""
 
+MOVED_WITHIN = 1.0
+"""Seconds that a person waits for a part that a worker host has taken."""
+
 SHOWN = 20
 """So many of the jobs are named before an action is done to them."""
 
@@ -109,7 +112,7 @@ def _move(order: Order) -> Told:
     chosen = _chosen(order, frozenset(WAITING), "moved")
     operation = api.bulk.start_on("move", chosen, id=_key(order), pool=order.values["to"])
     if operation.total <= MOVED_HERE:
-        operation = api.bulk.carry_out(operation.id)
+        operation = api.bulk.finish(operation.id, within=MOVED_WITHIN)
     if len(chosen) == 1 and operation.done:
         [job] = reads.jobs_by_id(chosen)
         return Told(f"The job goes on in pool {order.values['to']}.", goto=job_url(successor_of(job) or chosen[0]))

@@ -14,9 +14,8 @@ from dashboard import reads
 from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told
 from dashboard.formats import moment, shortened
 from jobs import api
-from jobs.api import JobFilter, MuteKind
+from jobs.api import MuteKind
 from jobs.core import job
-from jobs.core.states import JobState
 
 SPANS = {"1h": "for an hour", "8h": "for 8 hours", "1d": "for a day", "7d": "for a week", "30d": "for 30 days"}
 HOURS = {"1h": 1, "8h": 8, "1d": 24, "7d": 168, "30d": 720}
@@ -40,20 +39,14 @@ def _subject(id: str) -> tuple[MuteKind, str]:
     return cast(MuteKind, kind), subject
 
 
-def _words(kind: str, subject: str) -> str:
-    """What people call it."""
-    if kind == "type":
-        return subject
-    found = reads.error_groups(JobFilter(states=(JobState.DEAD,), fingerprint=subject), 1)
-    return shortened(f"{found[0].error_type}: {found[0].message}", 160) if found else subject
-
-
 def _mute(order: Order) -> Told:
     kind, subject = _subject(order.id)
-    span, words = timedelta(hours=HOURS[order.values["span"]]), _words(kind, subject)
-    made = api.mutes.mute(kind, subject, span=span, reason=order.values["reason"], words=words)
+    span = timedelta(hours=HOURS[order.values["span"]])
+    made = api.mutes.mute(kind, subject, span=span, reason=order.values["reason"])
     reads.forget_mutes()
-    return Told(f"Muted until {moment(job.moment(made.until_ms))}: {words}. It stays in the lists.")
+    return Told(
+        f"Muted until {moment(job.moment(made.until_ms))}: {shortened(made.words, 160)}. It stays in the lists."
+    )
 
 
 def _unmute(order: Order) -> Told:
@@ -66,11 +59,16 @@ def _unmute(order: Order) -> Told:
 @dataclass(frozen=True, kw_only=True)
 class MuteAction(Action):
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
-        kind, _, subject = (ids[0] if ids else "").partition(":")
+        kind, subject = _subject(ids[0] if ids else "")
         if kind == "type":
             return Question(f"{self.label} {subject}?", self.says, ids)
         address = f"{reverse('dashboard:dead')}?group={subject}"
-        return Question(f"{self.label} this error?", self.says, ids, ((_words(kind, subject), "", address),))
+        return Question(
+            f"{self.label} this error?",
+            self.says,
+            ids,
+            ((shortened(api.mutes.called(kind, subject), 160), "", address),),
+        )
 
 
 ACTIONS: tuple[Action, ...] = (

@@ -22,7 +22,14 @@ from dashboard.panels import BY_SLUG as PANELS
 from dashboard.permissions import VIEW, closed_pools, may, refuse_closed, requires
 from dashboard.shell import shell
 from jobs import api
-from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
+from jobs.exceptions import (
+    OptionInvalid,
+    OutcomeUnknown,
+    PayloadInvalid,
+    PayloadTooLarge,
+    SchedulerError,
+    StoreUnavailable,
+)
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +37,9 @@ AT_ONCE = 1000
 """At most so many things are acted on by id in one request."""
 
 ID_MAX = 300
+
+AS_TYPED = (PayloadInvalid, PayloadTooLarge, OptionInvalid)
+"""What is wrong with the answers, and not with the thing: they can be put right where they stand."""
 
 
 @require_http_methods(["GET", "POST"])
@@ -75,7 +85,11 @@ def _do(request: HttpRequest, found: Action, ids: tuple[str, ...]) -> HttpRespon
     except StoreUnavailable:
         told = Told(f"{TROUBLE} Nothing more was done.", ok=False, status=503)
     except SchedulerError as error:
-        told = Told(f"{error} {error.fix}".strip(), ok=False, status=409)
+        text = f"{error} {error.fix}".strip()
+        if isinstance(error, AS_TYPED) and found.asks and request.accepts("text/html"):
+            form.add_error(None, text)  # what was typed is not lost
+            return _ask(request, found, request.POST, ids, form, status=400)
+        told = Told(text, ok=False, status=409)
     else:
         log.info("dashboard.action %s by %s: %s %s", found.slug, who, told.text, ids[:20])
         if actor.unrecorded:

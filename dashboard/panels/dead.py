@@ -62,11 +62,13 @@ def _group(filters: Filters, overall: Overall) -> dict[str, Any]:
 def _summary(filters: Filters, overall: Overall, *, any_rows: bool) -> dict[str, Any]:
     """The heading and the groups above the list: of the newest that match."""
     found = reads.error_groups(filters.selection(overall.now), SAMPLE) if any_rows and not filters.cursor else []
+    sampled, dead = sum(group.count for group in found), overall.count("dead")
     return {
         "groups": found,
-        "sampled": sum(group.count for group in found),
+        "sampled": sampled,
+        "newest_only": SAMPLE <= sampled < dead,  # fewer are all that match
         "chips": [chip for chip in filters.chips if chip.word != "state"],
-        "dead": overall.count("dead"),
+        "dead": dead,
     }
 
 

@@ -7,6 +7,7 @@ progress, is in ``jobs.api.matching``.
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -100,12 +101,9 @@ def move(id: str, pool: str) -> Job:
     for a pool that there is not. OutcomeUnknown where a host that took it over has not finished: look at the job.
     """
     get_job(id)
-    operation = start_on("move", [id], pool=pool)
-    until = time.monotonic() + MOVE_SECONDS
-    while not (operation := carry_out(operation.id)).is_over:
-        if time.monotonic() > until:
-            raise OutcomeUnknown(f"Job {id} is still being moved.", fix=f"See bulk operation {operation.id}.")
-        time.sleep(0.02)
+    operation = finish(start_on("move", [id], pool=pool).id, within=MOVE_SECONDS)
+    if not operation.is_over:
+        raise OutcomeUnknown(f"Job {id} is still being moved.", fix=f"See bulk operation {operation.id}.")
     for why in refusals(operation.id, 1).values():
         raise WrongState(why, state=None)
     if not operation.done:
@@ -149,6 +147,17 @@ def carry_out(id: str) -> BulkOperation:
     while worker.step(id) == 0:
         pass
     return get(id)
+
+
+def finish(id: str, *, within: float = math.inf) -> BulkOperation:
+    """The same until it is over, or as far as it is after ``within`` seconds: another host may hold a part of it.
+
+    For an operation that waits for nobody. BulkNotFound.
+    """
+    until = time.monotonic() + within
+    while not (operation := carry_out(id)).is_over and time.monotonic() < until:
+        time.sleep(0.02)
+    return operation
 
 
 def new_id() -> str:

@@ -6,19 +6,20 @@ from datetime import timedelta
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
+from jobs.api.dead_letters import error_groups
 from jobs.core import options
 from jobs.core.duration import seconds
 from jobs.core.job import iso, moment
-from jobs.engine import Mute, MuteKind, get_engine
+from jobs.engine import JobFilter, Mute, MuteKind, get_engine
 from jobs.exceptions import OptionInvalid
 
 LONGEST_SECONDS = 366 * 86_400.0
 
 
-def mute(kind: MuteKind, subject: str, *, span: float | timedelta, reason: str, words: str = "") -> Mute:
+def mute(kind: MuteKind, subject: str, *, span: float | timedelta, reason: str) -> Mute:
     """Mutes an error (``group``, by its fingerprint) or a type for so many seconds from now, a year at most.
 
-    ``reason`` is needed: others see it. ``words``: what people call it. OptionInvalid.
+    ``reason`` is needed: others see it. The answer's ``words`` are what people call it. OptionInvalid.
     """
     options.check_text("subject", subject)
     length = seconds(span, name="span")
@@ -36,7 +37,7 @@ def mute(kind: MuteKind, subject: str, *, span: float | timedelta, reason: str, 
         until_ms=until,
         who=audit.actor().who,
         reason=reason.strip()[:200],
-        words=words[:200],
+        words=called(kind, subject)[:200],
     )
     engine.mutes.set(made)
     audit.record(f"{kind}.mute", subject, reason=made.reason, after={"until": iso(moment(until))})
@@ -54,6 +55,12 @@ def unmute(kind: MuteKind, subject: str) -> bool:
 def all() -> list[Mute]:
     """The mutes that hold now, the first to end first."""
     return get_engine().mutes.all()
+
+
+def called(kind: MuteKind, subject: str) -> str:
+    """What people call it: an error by that of its newest dead job, or by its fingerprint where it has none now."""
+    found = error_groups(JobFilter(fingerprint=subject), sample=1) if kind == "group" else []
+    return f"{found[0].error_type}: {found[0].message}" if found else subject
 
 
 amute = twin(mute, uses_database=True)

@@ -82,7 +82,7 @@ def backfill(
         raise OptionInvalid(f"rate: {shown(rate)} is no number of jobs a second.", fix="Give one above 0, or None.")
     row = get(name)
     total = _counted(row, start, end)
-    return _backfill(get_engine(), row, _nominal_times(row, start, end), total, rate, by)
+    return _backfill(get_engine(), row, _nominal_times(row, start, end), total, rate, by or audit.actor().who)
 
 
 def _counted(row: Schedule, start: datetime, end: datetime) -> int:
@@ -140,9 +140,7 @@ def _backfill(
     finally:
         if made:
             now = engine.schedules.server_now_ms()
-            several = Record(
-                due=first, until=done, count=made, at=now, outcome="fired", reason="backfill", by=by or "?"
-            )
+            several = Record(due=first, until=done, count=made, at=now, outcome="fired", reason="backfill", by=by)
             _note(engine, row.name, several)
             span = {"from": moment(first), "to": moment(done), "made": made}
             audit.record("schedule.backfill", row.name, after={name: str(value) for name, value in span.items()})

@@ -103,11 +103,11 @@ ATTEMPTS: tuple[Column[Attempt], ...] = (
 
 
 GROUPS: tuple[Column[ErrorGroup], ...] = (
+    Column("GROUP", lambda group: group.fingerprint),
     Column("COUNT", lambda group: group.count, right=True),
     Column("LAST", lambda group: group.last_seen),
     Column("FIRST", lambda group: group.first_seen),
     Column("TYPES", lambda group: ", ".join(group.types)),
-    Column("EXAMPLE", lambda group: group.sample),
     Column("ERROR", lambda group: f"{group.error_type}: {group.message}", elastic=True),
 )
 
@@ -391,7 +391,8 @@ MUTES: tuple[Column[Mute], ...] = (
     Column("SUBJECT", lambda mute: mute.subject),
     Column("UNTIL", lambda mute: moment(mute.until_ms)),
     Column("BY", lambda mute: mute.who),
-    Column("REASON", lambda mute: mute.reason, elastic=True),
+    Column("REASON", lambda mute: mute.reason),
+    Column("ERROR", lambda mute: mute.words, elastic=True),
 )
 
 

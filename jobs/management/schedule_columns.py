@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -106,7 +107,8 @@ def facts_of(row: Schedule, status: ScheduleStatus) -> Iterator[tuple[str, objec
     yield "error", status.error or None
     yield "job type", row.job_type or None
     yield "workflow", row.workflow or None
-    yield "payload", str(shown_fields(row.as_dict())["payload"]) if row.payload else None
+    payload = json.dumps(shown_fields(row.as_dict())["payload"], ensure_ascii=False)
+    yield "payload", payload if row.payload else None
     yield "when", rule_words(row)
     yield "next", status.next_at
     yield "waits for the job before", status.waiting_for

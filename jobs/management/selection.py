@@ -7,7 +7,7 @@ all of it failed for one reason (that reason's code) or part of it is done (6).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from jobs.api import BulkOperation, BulkProgress, JobFilter, Page
 from jobs.core.bulk import USUAL, BulkAction
 from jobs.core.job import Job
 from jobs.core.states import JobState
-from jobs.exceptions import SchedulerError
+from jobs.exceptions import SchedulerError, WrongState
 from jobs.management.arguments import is_filtered, job_filter
 from jobs.management.columns import JOBS, job_dict, operation_dict, operation_words, state_word
 from jobs.management.errors import CommandFailed, Exit, error_dict, exit_for, failure_of, sentence, usage
@@ -217,8 +217,7 @@ def on_all(
     chosen = confirmed(output, chosen, action, yes=options["yes"])
     operation = api.bulk.start(action, chosen, confirmed=EVERY_ONE, pool=pool, priority=priority)
     if not options["background"]:
-        with output.progress(action):
-            operation = api.bulk.carry_out(operation.id)
+        operation = _finished(output, operation)
     show_operation(output, operation)
     if operation.refused:
         raise CommandFailed(
@@ -227,6 +226,18 @@ def on_all(
             code="partly_done" if operation.done else "nothing_done",
             fix=f"See why: manage.py bulk show {operation.id}",
         )
+
+
+def _finished(output: Output, operation: BulkOperation) -> BulkOperation:
+    """Carries it out, beside worker hosts. Ctrl-C stops it for them too."""
+    try:
+        with output.progress(operation.request.action):
+            return api.bulk.finish(operation.id)
+    except KeyboardInterrupt:
+        with suppress(WrongState):  # it is over
+            api.bulk.stop(operation.id)
+        show_operation(output, api.bulk.get(operation.id))
+        raise
 
 
 def show_operation(output: Output, operation: BulkOperation) -> None:

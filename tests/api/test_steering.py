@@ -9,6 +9,7 @@ from jobs.api import JobFilter, audit, bulk
 from jobs.api.audit import AuditFilter
 from jobs.core.states import JobState
 from jobs.engine import Engine
+from jobs.engine.bulk import Part
 from jobs.exceptions import JobNotFound, OptionInvalid, WrongState
 from jobs.services.bulk import BulkWorker
 
@@ -61,6 +62,19 @@ def test_jobs_that_were_named_one_by_one_are_an_operation_too(engine: Engine) ->
     bulk.stop(operation.id)
     BulkWorker(engine).tick()
     assert {job.id for job in list_jobs(JobFilter()).items} == {*chosen, other}
+
+
+def test_who_finishes_an_operation_waits_for_the_part_that_another_host_has(engine: Engine, monkeypatch) -> None:
+    enqueue("math.odd", {"what": "x"})
+    operation = bulk.start("prioritize", JobFilter(states=(JobState.READY,)), confirmed=9, priority=7)
+    part = engine.bulk.take("another host", operation.id)
+    assert isinstance(part, Part)
+
+    assert not bulk.finish(operation.id, within=0.0).is_over
+    monkeypatch.setattr("jobs.api.bulk.time.sleep", lambda seconds: BulkWorker(engine)._select(part))
+
+    assert bulk.finish(operation.id).is_over
+    assert [job.priority for job in list_jobs(JobFilter()).items] == [7]
 
 
 @pytest.mark.parametrize(("action", "facts"), [("move", {}), ("prioritize", {}), ("cancel", {"pool": "default"})])

@@ -71,8 +71,18 @@ def test_groups_are_a_table_in_text(cli, dead):
 
     titles, row = cli("dlq", "groups").out.splitlines()
 
-    assert titles.split("\t")[0] == "count"
+    assert titles.split("\t")[:2] == ["group", "count"]
     assert row.endswith("OSError: user 17 not found")
+
+
+def test_what_the_table_of_groups_names_can_be_muted(cli, dead):
+    dead("user 17 not found")
+    fingerprint = cli("dlq", "groups").out.splitlines()[1].split("\t")[0]
+
+    muted = cli("dlq", "mute", "--group", fingerprint, "--for", "1d", "--reason", "ticket 212").out
+
+    assert "OSError: user 17 not found" in muted
+    assert cli("dlq", "groups", "--group", fingerprint).out.splitlines()[1].startswith(fingerprint)
 
 
 def test_a_dead_job_is_resubmitted_with_its_history(cli, dead):

@@ -10,6 +10,7 @@ import pytest
 from django.utils import timezone
 
 from jobs import api
+from jobs.api import audit
 from jobs.models import Schedule
 from tests.commands.conftest import Cli
 
@@ -45,6 +46,7 @@ def test_one_is_shown_with_its_firings_and_its_history(cli: Cli) -> None:
     text = cli("schedules", "show", "nightly").out
     assert "30 2 * * * (UTC)" in text
     assert "created" in text
+    assert '{"name": "Ana"}' in text
 
 
 def test_an_unknown_name_exits_3(cli: Cli) -> None:
@@ -78,6 +80,8 @@ def test_a_backfill_says_how_many_and_makes_them_only_when_it_is_told_to(cli: Cl
     made = cli("schedules", "backfill", "nightly", *span, "--yes", "--json").json
     assert made == {"count": 3, "made": 3, "there": 0}
     assert cli("schedules", "backfill", "nightly", *span, "--yes").out == "Made 0 jobs; 3 were there already.\n"
+    [filled] = cli("schedules", "show", "nightly", "--json").json["firings"]
+    assert (filled["reason"], filled["by"]) == ("backfill", audit.actor().who)
 
 
 def test_a_file_goes_out_and_comes_back(cli: Cli, tmp_path: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from django.test import Client
 
 from dashboard import groups, timeline
 from jobs import api, job
+from jobs.core.job import Attempt
+from jobs.core.states import JobState
 from jobs.models import AuditEntry
 from jobs.registry import registry
 from tests.dashboard.browsing import send, tags, text
@@ -140,6 +144,30 @@ class TestEditedPayload:
         assert answer.status_code in (400, 409)
         assert said in answer.json()["message"]
         assert shop.engine.jobs.get(job_id).payload == {"amount": 3}
+
+    def test_what_was_typed_stands_there_to_be_put_right(self, administrator: Client, shop: Shop) -> None:
+        job_id = shop.dead(type="shop.charge", payload={"amount": 3})
+        typed = '{"amount": "many"}'
+
+        answer = send(administrator, "/dashboard/actions/job/edit/", {"id": job_id, "payload": typed})
+
+        assert answer.status_code == 400
+        page = text(answer)
+        assert typed in page
+        assert "argument 'amount'" in page
+
+    def test_the_time_among_the_dead_is_no_backoff(self, shop: Shop) -> None:
+        at = datetime(2026, 3, 1, tzinfo=UTC)
+        first, again = (
+            Attempt(attempt=1, worker="w", started_at=moment, finished_at=moment, outcome=outcome)
+            for moment, outcome in ((at, "failed"), (at + timedelta(minutes=9), "succeeded"))
+        )
+        found = msgspec.structs.replace(
+            shop.engine.jobs.get(shop.dead()), state=JobState.SUCCEEDED, attempts=[first, again]
+        )
+
+        assert ("wait", "dead", "dead") in [(part.kind, part.state, part.label) for part in timeline.parts(found, at)]
+        assert [change.state for change in timeline.changes(found) if change.what == "Attempt 1 failed"] == ["dead"]
 
     def test_an_operator_may_resubmit_and_not_edit(self, operator: Client, shop: Shop) -> None:
         job_id = shop.dead(type="shop.charge", payload={"amount": 3})

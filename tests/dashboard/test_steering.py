@@ -106,6 +106,9 @@ class TestMute:
         assert "Declined" in page
         assert "muted by operator" in page
         assert "ticket 212" in page
+        alone = text(operator.get("/dashboard/dead/?type=email.send"))
+        assert "1 error among the 1 that match" in alone
+        assert "muted by operator" in alone
 
     def test_when_all_of_it_is_muted_nothing_needs_you(self, operator: Client, shop: Shop) -> None:
         shop.dead()

@@ -172,7 +172,7 @@ class Command(VerbCommand):
 
     def unmute(self, output: Output, *, group: str | None, type: str | None, **_options: Any) -> None:
         if not api.mutes.unmute(*_subject(group, type)):
-            raise WrongState("It is muted no more.", state=None, fix="See `manage.py dlq muted`.")
+            raise WrongState(f"{group or type} is not muted.", state=None, fix="See 'manage.py dlq muted'.")
         _show_mutes(output, api.mutes.all())
 
     def muted(self, output: Output, **_options: Any) -> None:
