@@ -164,7 +164,7 @@ def _recorded(action: str, act: Act, filter: JobFilter, rate: float | None) -> I
     finally:
         if progress.done:
             after = {"done": progress.done, "failed": progress.failed_count, "filter": narrowed_by(filter)}
-            audit.record(action, f"{progress.done:,} jobs", after=after)
+            audit.record(action, "1 job" if progress.done == 1 else f"{progress.done:,} jobs", after=after)
 
 
 def narrowed_by(filter: JobFilter) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def test_a_walk_that_was_cut_short_says_how_far_it_came() -> None:
     assert next(steps).done == 1, "scheduled ones come first: they may become ready meanwhile"
     steps.close()
 
-    assert last().target == "1 jobs"
+    assert last().target == "1 job"
 
 
 def test_a_program_acts_as_the_user_of_its_process(job_id: str) -> None:
