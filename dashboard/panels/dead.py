@@ -66,7 +66,7 @@ def _summary(filters: Filters, overall: Overall, *, any_rows: bool) -> dict[str,
     return {
         "groups": found,
         "sampled": sampled,
-        "newest_only": SAMPLE <= sampled < dead,  # fewer are all that match
+        "newest_only": sampled >= SAMPLE and sampled != dead,  # fewer are all that match
         "chips": [chip for chip in filters.chips if chip.word != "state"],
         "dead": dead,
     }
