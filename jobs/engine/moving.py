@@ -163,8 +163,6 @@ def _problem(id: str, answer: str) -> SchedulerError | None:
         return None
     if answer == "JOB_NOT_FOUND":
         return not_found(id)
-    if answer == "again":
-        return WrongState(f"Job {id} was moved, and has been resubmitted since.", state=None)
     if why := BOUND.get(answer):
         return WrongState(f"Job {id} {why}.", state=None, fix="Cancel it, and enqueue it for the other pool.")
     return wrong_state(id, answer)

@@ -1,9 +1,8 @@
 -- The first half of a move to another pool: waiting jobs end here, and name the job that goes on for them. What they were
 -- is answered, also to the same move asked again, so that whoever met a half-done move can finish it.
 -- State: ready | scheduled | retry_wait -> cancelled
--- Reply: for each job a list: "ok", "JOB_NOT_FOUND", "again" (it lives again since), "node" or "unique" (others must know
--- where it is), or the state that does not allow it; behind "ok" the note that it was left with, when it is due (0: it was
--- ready), and its body
+-- Reply: for each job a list: "ok", "JOB_NOT_FOUND", "node" or "unique" (others must know where it is), or the state that
+-- does not allow it; behind "ok" the note that it was left with, when it is due (0: it was ready), and its body
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -51,11 +50,8 @@ local function move_one(id, note)
     return 'unreadable'
   end
   local left = redis.call('HGET', results, id)
-  if left and string.find(left, mark, 1, true) then
-    if record[STATE] == 'cancelled' then
-      return 'ok', left, record[RUN_AT], body
-    end
-    return 'again' -- somebody has resubmitted it since
+  if record[STATE] == 'cancelled' and left and string.find(left, mark, 1, true) then
+    return 'ok', left, record[RUN_AT], body
   end
   local bound = bound_to(header)
   if not MOVABLE[record[STATE]] or only_finish == '1' or bound then

@@ -1,7 +1,7 @@
 -- Makes ended jobs live again, with fresh budgets and their history kept.
 -- State: dead -> ready, cancelled -> ready
--- Reply: for each job "ok", "JOB_NOT_FOUND", "later" where it ended after the given moment, or the state that does not
--- allow it
+-- Reply: for each job "ok", "JOB_NOT_FOUND", "later" where it ended after the given moment, "moved" where another job goes
+-- on for it, or the state that does not allow it
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -19,11 +19,12 @@ local dead = KEYS[4] -- zset: id -> end
 local cancelled = KEYS[5] -- zset: id -> end
 local ready = KEYS[6] -- zset: id -> place
 local progress = KEYS[7] -- hash: id -> progress
-local sequence = KEYS[8] -- string: last place given
-local live = KEYS[9] -- prefix: one hash of figures per 10 s
-local wake = KEYS[10] -- list: wake token
-local scheduled = KEYS[11] -- zset: id -> due score
-local lines = KEYS[12] -- prefix: of the keys of the partition
+local results = KEYS[8] -- hash: id -> JSON
+local sequence = KEYS[9] -- string: last place given
+local live = KEYS[10] -- prefix: one hash of figures per 10 s
+local wake = KEYS[11] -- list: wake token
+local scheduled = KEYS[12] -- zset: id -> due score
+local lines = KEYS[13] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local payload = ARGV[2] -- new payload, '' = as it was
 local ended_by = tonumber(ARGV[3]) -- only those that ended at or before this moment, ms; '' = any
@@ -38,6 +39,12 @@ local function live_again(id, header, packed)
     redis.call('HSET', lines .. 'nodes', id, extras.workflow_run .. '\n' .. (extras.node or ''))
     tell_runs(lines, { id, packed })
   end
+end
+
+-- It ended by a move and names its successor: both alive would be the same work twice.
+local function was_moved(id)
+  local left = redis.call('HGET', results, id)
+  return left and string.find(left, '{"moved_to":', 1, true) == 1
 end
 
 local function resubmit_one(id)
@@ -56,6 +63,9 @@ local function resubmit_one(id)
   end
   if ended_by and record[FINISHED_AT] > ended_by then
     return 'later'
+  end
+  if state == 'cancelled' and was_moved(id) then
+    return 'moved'
   end
   if payload ~= '' then
     local head = 18 + struct.unpack('>H', body, 17)

@@ -70,7 +70,6 @@ MOVED: State = {"bodies": {"a": body()}, "states": {"a": record("cancelled", fin
         ("node", {"bodies": {"a": body(workflow_run="r", node="n")}, "ready": {"a": place(1)}}),
         ("unreadable", {"bodies": {"a": body()}, "states": {"a": b"\xc1"}, "scheduled": {"a": due(NOW + 1)}}),
         ("unreadable", {"bodies": {"a": NEWER}, "ready": {"a": place(1)}}),
-        ("again", {**MOVED, "states": {"a": record("ready")}, "ready": {"a": place(1)}}),
         ("JOB_NOT_FOUND", {}),
     ],
 )

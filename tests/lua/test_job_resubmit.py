@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.partition import NOW, Partition, State, body, due, held, place, record
 
+CANCELLED: State = {"bodies": {"a": body()}, "states": {"a": record("cancelled")}, "cancelled": {"a": NOW}}
 HISTORY = [(4, "w", NOW - 9, NOW - 8, "failed", "{}")]
 
 
@@ -74,6 +75,7 @@ def test_a_new_payload_replaces_the_old_one_and_nothing_else_of_the_body(partiti
         ("scheduled", {"bodies": {"a": body()}, "scheduled": {"a": due(NOW + 1)}}),
         ("leased", {"bodies": {"a": body()}, "states": {"a": held()}, "leased": {"a": NOW}}),
         ("succeeded", {"bodies": {"a": body()}, "states": {"a": record("succeeded")}, "succeeded": {"a": NOW}}),
+        ("moved", {**CANCELLED, "results": {"a": '{"moved_to":"b","pool":"p","move":"m1"}'}}),
         ("unreadable", {"bodies": {"a": body()}, "states": {"a": b"\xc1"}, "dead": {"a": NOW}}),
         ("unreadable", {"bodies": {"a": b"x" * 40}, "states": {"a": record("dead")}, "dead": {"a": NOW}}),
     ],

@@ -12,7 +12,7 @@ from jobs.core.job import JobSpec, Unique, moment
 from jobs.core.states import JobState
 from jobs.engine import BulkOperation, Engine, JobFilter
 from jobs.engine.bulk import HOLD_MS, BulkRequest, Part
-from jobs.exceptions import OptionInvalid
+from jobs.exceptions import OptionInvalid, WrongState
 from jobs.services.bulk import BulkWorker
 from jobs.store.codec.bodies import encode_header
 from jobs.store.connection import Store
@@ -68,6 +68,8 @@ def test_waiting_jobs_go_on_in_the_other_pool_as_they_were(
     for id, job in moved.items():
         assert (job.priority, job.tags, job.meta["a"], job.max_retries, job.payload) == (7, ["x"], "b", 1, {})
         assert engine.jobs.get(id).result == {"moved_to": job.id, "pool": "other", "move": "m1"}
+        with pytest.raises(WrongState, match="was moved to another pool"):
+            engine.jobs.resubmit(id)
 
 
 def test_a_move_whose_host_died_halfway_is_finished_and_doubles_nothing(

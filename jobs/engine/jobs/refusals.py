@@ -37,4 +37,7 @@ def problem(job_id: str, answer: str) -> SchedulerError | None:
         return None
     if answer == "later":
         return WrongState(f"Job {job_id} has lived on and ended again since it was chosen.", state=None)
+    if answer == "moved":
+        fix = "Act on the job that goes on for it; it is named as `moved_to`."
+        return WrongState(f"Job {job_id} was moved to another pool.", state="cancelled", fix=fix)
     return not_found(job_id) if answer == "JOB_NOT_FOUND" else wrong_state(job_id, answer)
