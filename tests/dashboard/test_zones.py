@@ -65,8 +65,8 @@ def test_readers_of_all_zones_share_the_same_figures() -> None:
     pause = {"by": "ana", "at": "2026-07-01T22:00:00.000Z", "until": "2026-07-02T09:00:00.000Z", "reason": ""}
     pool = {
         "name": "media", "paused": pause, "ready": 3, "scheduled": 0, "retry_wait": 0, "leased": 0, "dead": 0,
-        "workers": 1, "slots_actual": 4, "oldest_ready_age_seconds": 5.0, "throughput_per_second": 0.0,
-        "predicted_wait_seconds": None,
+        "workers": 1, "slots_actual": 4, "oldest_ready_age_seconds": 5.0, "enqueued_per_second": 0.0,
+        "throughput_per_second": 0.0, "predicted_wait_seconds": None,
     }  # fmt: skip
     overall = Overall(pools=(pool,), states={"ready": 3}, at=AT)
     at_home = version(figures(overall))
