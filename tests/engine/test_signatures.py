@@ -25,6 +25,7 @@ WITH_TESTS_OF_THEIR_VERBS = (
     "line_",
     "log_read",
     "node_",
+    "partition_halt",
     "schedule_",
     "workflow_",
 )
@@ -57,6 +58,8 @@ def test_the_verbs_of_the_engine_call_every_script(
     engine.leases.unpark(steps.route, ["t"])
     steps.crash(steps.lease())
     engine.jobs.run_now(steps.enqueue(id="mine", delay_ms=5))
+    engine.jobs.prioritize_many(["mine"], 1)
+    engine.moving.move([steps.enqueue()], "other", move="m", at_ms=0)
     engine.jobs.cancel("mine")
     engine.jobs.discard("mine")
     engine.jobs.page()
@@ -70,6 +73,7 @@ def test_the_verbs_of_the_engine_call_every_script(
     engine.pools.resume("default")
     engine.pools.configure("default", slots=1)
     engine.types.set("t", {"priority": 1})
+    engine.mutes.end("type", "t")
     token = engine.scalings.take("host", 1_000) or ""
     decision = Decision(slots=2, reason="in_tolerance_band")
     engine.scalings.decided(token, "default", Sighting(slots=1, workers=1), decision, at_ms=0, dry_run=False)
