@@ -114,11 +114,11 @@ class Every:
 
 
 def harm(
-    stage: Stage, timetable: dict[str, Every], *, while_: Callable[[], bool], within: float, until_all: bool = False
+    stage: Stage, timetable: dict[str, Every], *, while_: Callable[[], bool], within: float, patience: float = 0
 ) -> None:
     """Does what the timetable says, one fault at a time, as long as ``while_`` holds. RuntimeError after ``within``.
 
-    ``until_all``: and on until each fault has taken effect once, which a busy machine may need longer for.
+    ``patience``: and at most so many seconds more until each fault has taken effect once, which a busy machine may need.
 
     In the caller's thread on purpose: the kernel ties a server's life to the thread that started it.
     """
@@ -129,7 +129,16 @@ def harm(
     }
     done: Counter[str] = Counter()
     proven: set[str] = set()
-    while while_() or (until_all and proven != timetable.keys()):
+    patient_until = math.inf
+
+    def is_owed() -> bool:
+        """Whether one that is still to come has not taken effect yet."""
+        nonlocal patient_until
+        patient_until = min(patient_until, time.monotonic() + patience)
+        owed = any(name not in proven and at < math.inf for name, at in next_at.items())
+        return owed and time.monotonic() < patient_until
+
+    while while_() or is_owed():
         if time.monotonic() > began + within:
             raise RuntimeError(f"what was to be done under faults took more than {within:g} s; see {stage.folder}")
         name = min(next_at, key=lambda each: next_at[each])

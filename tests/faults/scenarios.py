@@ -41,6 +41,7 @@ class Profile:
     server_kills: int
     herd: int = 20_000
     poison_neighbours: int = 300
+    patience: float = 30  # seconds more until each fault has taken effect
 
 
 SHORT = Profile("short", jobs=1_050, seconds=7, server_kills=1, herd=6_000)
@@ -69,7 +70,7 @@ def kills(folder: Path, profile: Profile) -> Report:
             },
             while_=run.producing,
             within=profile.seconds * 4 + 60,
-            until_all=True,
+            patience=profile.patience,
         )
         run.wait_for_producers()
         run.wait_until_drained()

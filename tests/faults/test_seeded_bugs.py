@@ -17,7 +17,7 @@ from tests.engine_model.plays import PLAYS, perform
 from tests.faults.scenarios import SCENARIOS, SHORT
 from tests.faults.seeded_bugs import LUA_BUGS, PROCESS_BUGS, PYTHON_BUGS, LuaBug, PythonBug
 
-TEETH = replace(SHORT, jobs=400, seconds=5, server_kills=0)
+TEETH = replace(SHORT, jobs=400, seconds=5, server_kills=0, patience=0)
 
 QUICK = settings(
     max_examples=300,
