@@ -118,7 +118,7 @@ def harm(
 ) -> None:
     """Does what the timetable says, one fault at a time, as long as ``while_`` holds. RuntimeError after ``within``.
 
-    ``patience``: and at most so many seconds more until each fault has taken effect once, which a busy machine may need.
+    ``patience``: and so many seconds more at most, until each fault has taken effect once: a busy machine needs them.
 
     In the caller's thread on purpose: the kernel ties a server's life to the thread that started it.
     """
