@@ -330,6 +330,24 @@ class EngineMachine(RuleBasedStateMachine):
         self._decide(pick, verb, lambda job_id: self.model.prioritize(job_id, priority))
 
     @precondition(lambda self: self.model.jobs)
+    @rule(pick=picks, pool=pools, dies=st.booleans())
+    def move(self, pick: int, pool: str, dies: bool) -> None:
+        """Now and then its host dies halfway, and another finishes what that has begun."""
+        job_id, moving = self._nth(list(self.model.jobs), pick), self.engine.moving
+        facts: dict[str, Any] = {"move": f"move{next(self.tokens)}", "at_ms": self.clock.now_ms()}
+        if dies:
+            with pytest.MonkeyPatch.context() as dying:
+                dying.setattr(moving, "_create", lambda moved: [])
+                moving.move([job_id], pool, **facts)
+        problem = moving.move([job_id], pool, only_finish=dies, **facts)[job_id]
+        if problem is None:
+            answer, successor = "moved", self.engine.jobs.get(job_id).result["moved_to"]
+        else:
+            assert isinstance(problem, WrongState)
+            answer, successor = f"!{problem.state}", ""
+        assert answer == self.model.move(job_id, pool, successor)
+
+    @precondition(lambda self: self.model.jobs)
     @rule(pick=picks)
     def resubmit(self, pick: int) -> None:
         self._decide(pick, self.engine.jobs.resubmit, self.model.resubmit)

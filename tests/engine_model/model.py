@@ -47,6 +47,7 @@ class ModelJob:
     resubmissions: int = 0
     cancel: bool = False
     parked: bool = False
+    moved: bool = False  # it ended here, and another goes on for it
     started: bool = False
     begun: bool = False  # in a life before it was resubmitted
     token: str = ""
@@ -362,6 +363,24 @@ class Model:
         job.priority = priority
         return job.state
 
+    def move(self, job_id: str, pool: str, successor: str) -> str:
+        """``moved``, or the state that forbids it with a ``!`` in front; ``!None`` where something else does."""
+        job = self.jobs[job_id]
+        if job.pool == pool:
+            return "!None"
+        now = self.now(job.pool)
+        if job.state not in {"ready", *WAITING_LINES}:
+            return f"!{job.state}"
+        if job.unique is not None:
+            return "!None"
+        due = 0 if job.state == "ready" else job.run_at
+        job.parked, job.moved = False, True
+        self._end(job, "cancelled", now)
+        delay_ms = max(0, due - self.now(pool))
+        facts: dict[str, Any] = {"type": job.type, "priority": job.priority, "max_crashes": job.max_crashes}
+        self.enqueue([successor], pool=pool, delay_ms=delay_ms, **facts)
+        return "moved"
+
     def resubmit(self, job_id: str) -> str:
         job = self.jobs[job_id]
         if job.state in {"dead", "cancelled"} and job.unique is not None:
@@ -370,7 +389,7 @@ class Model:
                 return "!duplicate"
             self.unique[key] = job.id
         self.now(job.pool)
-        if job.state not in {"dead", "cancelled"}:
+        if job.state not in {"dead", "cancelled"} or job.moved:
             return f"!{job.state}"
         job.state, job.place = "ready", self._arrive(job.pool)
         job.begun = job.begun or job.attempt > 0
