@@ -42,6 +42,7 @@ class Renewer:
         self._options = options
         self._rumours: SimpleQueue[str] = SimpleQueue()
         self._due_at = 0.0
+        self._round_began_at = monotonic()
 
     def hear(self, job_ids: Iterable[str]) -> None:
         """From any thread: somebody may have asked for the end of these jobs. The next tick asks the store if it is so,
@@ -77,6 +78,10 @@ class Renewer:
             self._renew(route, held)
 
     def _renew_all(self, began_at: float) -> None:
+        # After standing still for a lease, others may have run our jobs, to their end even. A child that has lost some
+        # hears it before its deadlines move on, with the next round: no handler may believe in between that it holds.
+        is_late = began_at > self._round_began_at + self._options.lease_seconds
+        self._round_began_at = began_at
         covered: list[tuple[ChildHandle, int]] = []
         holders: defaultdict[Route, dict[HeldLease, ChildHandle]] = defaultdict(dict)
         for child in self._children():
@@ -86,26 +91,31 @@ class Renewer:
                 for lease in leases:
                     holders[lease.route][lease] = child
         failures: list[Exception] = []
-        failed: set[ChildHandle] = set()
+        behind: set[ChildHandle] = set()  # their deadlines stay as they are
         for route, held in holders.items():
             try:
-                self._renew(route, held)
+                over = self._renew(route, held, is_late=is_late)
             except Exception as error:  # one partition that is ill must not cost the others their leases
                 failures.append(error)
-                failed.update(held.values())
+                behind.update(held.values())
+            else:
+                behind.update(child for lease, child in held.items() if is_late and lease.id in over)
         for child, newest in covered:
-            if child not in failed:  # only where every call has succeeded
+            if child not in behind:
                 child.cells.note_renewal(began_at, newest)
         if failures:
             raise failures[0]
 
-    def _renew(self, route: Route, held: dict[HeldLease, ChildHandle]) -> None:
+    def _renew(self, route: Route, held: dict[HeldLease, ChildHandle], *, is_late: bool = False) -> set[str]:
+        """The jobs that are ours no more. ``is_late``: those that have ended may have done so in other hands."""
         reply = self._engine.leases.renew(route, [(lease.id, lease.token) for lease in held], self._options.lease_ms)
-        if reply.lost or reply.ended or reply.cancelled:
-            self._pass_on(reply, held)
+        over = {*reply.lost, *reply.ended}
+        if over or reply.cancelled:
+            self._pass_on(reply, held, lost=over if is_late else set(reply.lost))
+        return over
 
-    def _pass_on(self, reply: RenewReply, held: dict[HeldLease, ChildHandle]) -> None:
-        lost, cancelled, over = set(reply.lost), set(reply.cancelled), {*reply.lost, *reply.ended}
+    def _pass_on(self, reply: RenewReply, held: dict[HeldLease, ChildHandle], *, lost: set[str]) -> None:
+        cancelled, over = set(reply.cancelled), {*reply.lost, *reply.ended}
         leases_of: defaultdict[ChildHandle, list[HeldLease]] = defaultdict(list)
         for lease, child in held.items():
             leases_of[child].append(lease)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.engine import new_token
+from jobs.engine import Completion, new_token
 from jobs.exceptions import StoreUnavailable
 from jobs.worker.child_handle import ChildHandle
 from jobs.worker.leases import Renewer
-from jobs.worker.messages import CancelRequested, Opened
+from jobs.worker.messages import CancelRequested, Lost, Message, Opened
 from jobs.worker.options import WorkerOptions
 from tests.worker.conftest import ROUTE, Parts
 from tests.worker.handles import OtherSide, child_handle
@@ -33,11 +33,28 @@ class Leased:
         self.renewer = Renewer(self.engine, lambda: [child], WorkerOptions(lease_seconds=10.0))
         self.renewer.tick()
 
-    def told(self) -> list[CancelRequested]:
+    def renew(self) -> None:
+        self.renewer._due_at = 0.0
+        self.renewer.tick()
+
+    def stand_still(self) -> None:
+        """For longer than a lease, and on."""
+        self.renewer._round_began_at -= 11.0
+        self.renew()
+
+    def renewed_at(self) -> float:
+        """How far the leases reach, as the child knows it."""
+        return self._other.memory.renewed_at(1)
+
+    def end_elsewhere(self, job_id: str) -> None:
+        self.engine.leases.complete(ROUTE, [Completion(job_id, self.token, "test.echo", 0, b"")])
+
+    def told(self) -> list[Message]:
         """What the child has been told until now."""
-        self.child.send(CancelRequested([("end", "")]))
-        messages: list[CancelRequested] = []
-        while not messages or messages[-1].leases != [("end", "")]:
+        end = CancelRequested([("end", "")])
+        self.child.send(end)
+        messages: list[Message] = []
+        while not messages or messages[-1] != end:
             messages += self._other.link.receive()
         return messages[:-1]
 
@@ -92,3 +109,31 @@ def test_the_cancel_of_a_running_job_is_told_to_all_hosts_and_that_of_a_waiting_
     leased.engine.jobs.cancel(leased.ids[0])
 
     assert [(item.topic, item.about) for item in news.wait(0.01)] == [("cancel", leased.ids[0])]
+
+
+class TestAfterStandingStill:
+    """A host that was frozen for longer than a lease: other hosts may have run its jobs meanwhile."""
+
+    def test_a_child_hears_what_it_lost_before_its_deadlines_move_on(self, leased: Leased) -> None:
+        before = leased.renewed_at()
+        leased.end_elsewhere(leased.ids[0])
+
+        leased.stand_still()
+        assert leased.renewed_at() == before
+        assert leased.told() == [Lost([(leased.ids[0], leased.token)])]
+
+        leased.renew()
+        assert leased.renewed_at() > before
+        assert leased.told() == []
+
+    def test_a_child_that_lost_nothing_goes_on_at_once(self, leased: Leased) -> None:
+        before = leased.renewed_at()
+        leased.stand_still()
+        assert leased.renewed_at() > before
+
+    def test_jobs_that_end_in_time_are_the_child_s_own(self, leased: Leased) -> None:
+        before = leased.renewed_at()
+        leased.end_elsewhere(leased.ids[0])
+        leased.renew()
+        assert leased.renewed_at() > before
+        assert leased.told() == []
