@@ -54,9 +54,9 @@ class RenewReply(NamedTuple):
     """``lost``: not ours any more. ``ended``: ended under this token. ``cancelled``: still ours, but asked to stop."""
 
     now: int
-    lost: list[str]
-    ended: list[str]
-    cancelled: list[str]
+    lost: list[Lease]
+    ended: list[Lease]
+    cancelled: list[Lease]
 
 
 class Completion(msgspec.Struct, frozen=True, gc=False):
@@ -172,16 +172,16 @@ class Leases:
 
     def renew(self, route: Route, leases: Iterable[Lease], lease_ms: int) -> RenewReply:
         """Gives each lease that is still held another ``lease_ms`` from now."""
-        now, lost, ended, cancelled = 0, [], [], []
+        now, lost, ended, cancelled = 0, list[Lease](), list[Lease](), list[Lease]()
         for batch in batches(leases):
             now, *answers = self._run("job_renew", route, _flat(batch), given_now=self._now(), lease_ms=lease_ms)
-            for (job_id, _), answer in zip(batch, answers, strict=True):
+            for lease, answer in zip(batch, answers, strict=True):
                 if answer == b"lost":
-                    lost.append(job_id)
+                    lost.append(lease)
                 elif answer == b"ended":
-                    ended.append(job_id)
+                    ended.append(lease)
                 elif answer == b"cancel":
-                    cancelled.append(job_id)
+                    cancelled.append(lease)
         return RenewReply(now, lost, ended, cancelled)
 
     def complete(self, route: Route, completions: Sequence[Completion]) -> list[str]:

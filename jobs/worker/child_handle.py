@@ -110,13 +110,14 @@ class ChildHandle:
         with self._lock:
             return self._newest_batch, [lease for batch in self._batches.values() for lease in batch.leases()]
 
-    def drop(self, ids: set[str]) -> None:
+    def drop(self, leases: set[HeldLease]) -> None:
         """These need no renewal any more, though their batch is still open."""
         with self._lock:
             for batch in self._batches.values():
-                if not ids.isdisjoint(batch.ids):
-                    batch.ids = [job_id for job_id in batch.ids if job_id not in ids]
-            self._forget_cancels(lambda lease: lease.id in ids)
+                gone = {lease.id for lease in leases if lease.token == batch.token}
+                if not gone.isdisjoint(batch.ids):
+                    batch.ids = [job_id for job_id in batch.ids if job_id not in gone]
+            self._forget_cancels(lambda lease: lease in leases)
 
     def cancel(self, leases: list[HeldLease], moment: float) -> None:
         """Somebody asked for the end of these jobs, and was heard at this monotonic moment at the latest."""

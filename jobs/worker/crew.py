@@ -14,7 +14,7 @@ from jobs.conf import Settings
 from jobs.core.wheel import Timer, Wheel
 from jobs.runtime.loop import Backoff
 from jobs.runtime.process import describe_exit, resident_bytes
-from jobs.worker.child_handle import ChildHandle, StartedLease, Suspect
+from jobs.worker.child_handle import ChildHandle, HeldLease, StartedLease, Suspect
 from jobs.worker.leases import CrashSettler
 from jobs.worker.messages import (
     AloneEnded,
@@ -178,7 +178,7 @@ class Crew:
         alone = self._conceive()
         alone.suspect = Suspect(lease.id, asker)
         alone.open_batch(Opened(1, lease.token, lease.route, [lease.id]))
-        asker.drop({lease.id})
+        asker.drop({HeldLease(lease.route, lease.id, lease.token)})
         alone.send(order)
         if self._farewell is not None:
             self._let_go(alone, self._farewell)

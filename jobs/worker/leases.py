@@ -15,7 +15,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from jobs.core.job import Route
-from jobs.engine import Engine, RenewReply
+from jobs.engine import Engine
 from jobs.registry import registry
 from jobs.runtime.announcing import announce_burials
 from jobs.runtime.loop import ENVIRONMENT_ERRORS
@@ -78,8 +78,8 @@ class Renewer:
             self._renew(route, held)
 
     def _renew_all(self, began_at: float) -> None:
-        # After standing still for a lease, others may have run our jobs, to their end even. A child that has lost some
-        # hears it before its deadlines move on, with the next round: no handler may believe in between that it holds.
+        # After standing still for a lease, others may have run our jobs. A child that has lost some hears it before its
+        # deadlines move on, with the next round: no handler may believe in between that it holds.
         is_late = began_at > self._round_began_at + self._options.lease_seconds
         self._round_began_at = began_at
         covered: list[tuple[ChildHandle, int]] = []
@@ -94,38 +94,36 @@ class Renewer:
         behind: set[ChildHandle] = set()  # their deadlines stay as they are
         for route, held in holders.items():
             try:
-                over = self._renew(route, held, is_late=is_late)
+                losers = self._renew(route, held)
             except Exception as error:  # one partition that is ill must not cost the others their leases
                 failures.append(error)
                 behind.update(held.values())
             else:
-                behind.update(child for lease, child in held.items() if is_late and lease.id in over)
+                behind |= losers if is_late else set()
         for child, newest in covered:
             if child not in behind:
                 child.cells.note_renewal(began_at, newest)
         if failures:
             raise failures[0]
 
-    def _renew(self, route: Route, held: dict[HeldLease, ChildHandle], *, is_late: bool = False) -> set[str]:
-        """The jobs that are ours no more. ``is_late``: those that have ended may have done so in other hands."""
+    def _renew(self, route: Route, held: dict[HeldLease, ChildHandle]) -> set[ChildHandle]:
+        """The children that have lost leases. The same job may be held twice: handed back, and taken again."""
         reply = self._engine.leases.renew(route, [(lease.id, lease.token) for lease in held], self._options.lease_ms)
-        over = {*reply.lost, *reply.ended}
-        if over or reply.cancelled:
-            self._pass_on(reply, held, lost=over if is_late else set(reply.lost))
-        return over
-
-    def _pass_on(self, reply: RenewReply, held: dict[HeldLease, ChildHandle], *, lost: set[str]) -> None:
-        cancelled, over = set(reply.cancelled), {*reply.lost, *reply.ended}
-        leases_of: defaultdict[ChildHandle, list[HeldLease]] = defaultdict(list)
-        for lease, child in held.items():
-            leases_of[child].append(lease)
-        for child, leases in leases_of.items():
-            child.drop({lease.id for lease in leases if lease.id in over})
-            if taken := [(lease.id, lease.token) for lease in leases if lease.id in lost]:
-                log.warning("%s lost the leases of %d jobs", child.id, len(taken))
-                child.send(Lost(taken))
-            if unwanted := [lease for lease in leases if lease.id in cancelled]:
-                child.cancel(unwanted, monotonic())
+        lost, ended, cancelled = set(reply.lost), set(reply.ended), set(reply.cancelled)
+        losers: set[ChildHandle] = set()
+        if lost or ended or cancelled:
+            leases_of: defaultdict[ChildHandle, list[HeldLease]] = defaultdict(list)
+            for lease, child in held.items():
+                leases_of[child].append(lease)
+            for child, leases in leases_of.items():
+                child.drop({lease for lease in leases if (lease.id, lease.token) in lost | ended})
+                if taken := [(lease.id, lease.token) for lease in leases if (lease.id, lease.token) in lost]:
+                    log.warning("%s lost the leases of %d jobs", child.id, len(taken))
+                    child.send(Lost(taken))
+                    losers.add(child)
+                if unwanted := [lease for lease in leases if (lease.id, lease.token) in cancelled]:
+                    child.cancel(unwanted, monotonic())
+        return losers
 
 
 class StartMarker:

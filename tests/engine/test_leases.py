@@ -99,7 +99,8 @@ def test_renewing_tells_what_became_of_each_job(steps: Steps) -> None:
         steps.route, [(job.id, job.token) for job in (held, done, gone, stopped)] + [("unknown", "x")], LEASE_MS
     )
 
-    assert (reply.lost, reply.ended, reply.cancelled) == ([gone.id, "unknown"], [done.id], [stopped.id])
+    assert reply.lost == [(gone.id, gone.token), ("unknown", "x")]
+    assert (reply.ended, reply.cancelled) == ([(done.id, done.token)], [(stopped.id, stopped.token)])
 
 
 def test_renewing_nothing_asks_nobody(engine: Engine, steps: Steps) -> None:
@@ -203,7 +204,7 @@ def test_nor_does_it_start_or_renew_it_or_tell_its_progress(steps: Steps, clock:
     before = everything(steps.engine.store)
 
     steps.start(job)
-    assert steps.engine.leases.renew(steps.route, [(job.id, job.token)], LEASE_MS).lost == [job.id]
+    assert steps.engine.leases.renew(steps.route, [(job.id, job.token)], LEASE_MS).lost == [(job.id, job.token)]
     with pytest.raises(LeaseLost):
         steps.engine.leases.progress(job, 1, 2, "half")
 

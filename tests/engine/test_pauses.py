@@ -272,7 +272,7 @@ def test_a_host_that_is_gone_delays_it_by_its_lease_and_can_start_nothing_after_
     clock.advance(LEASE_MS / 1000)
 
     assert engine.pauses.settle(POOL) == 0
-    assert engine.leases.renew(steps.route, [(frozen.id, frozen.token)], LEASE_MS).lost == [job_id]
+    assert engine.leases.renew(steps.route, [(frozen.id, frozen.token)], LEASE_MS).lost == [(job_id, frozen.token)]
     assert (steps.state(job_id), steps.get(job_id).attempt) == ("ready", 0)
 
 

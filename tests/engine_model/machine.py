@@ -218,10 +218,10 @@ class EngineMachine(RuleBasedStateMachine):
         chosen = self._holding(pick)
         leases = [held for held in self.held if held.worker == chosen.worker and held.pool == chosen.pool][-50:]
         reply = self.engine.leases.renew(chosen.route, [(held.id, held.token) for held in leases], LEASE_MS)
-        expected = [(held.id, self.model.renew(held.pool, held.id, held.token)) for held in leases]
-        assert reply.lost == [job_id for job_id, answer in expected if answer == "lost"]
-        assert reply.ended == [job_id for job_id, answer in expected if answer == "ended"]
-        assert reply.cancelled == [job_id for job_id, answer in expected if answer == "cancel"]
+        expected = [((held.id, held.token), self.model.renew(held.pool, held.id, held.token)) for held in leases]
+        assert reply.lost == [lease for lease, answer in expected if answer == "lost"]
+        assert reply.ended == [lease for lease, answer in expected if answer == "ended"]
+        assert reply.cancelled == [lease for lease, answer in expected if answer == "cancel"]
 
     @precondition(lambda self: self.held)
     @rule(pick=picks, result=st.sampled_from((None, b'{"ok": true}')), ttl_ms=st.sampled_from((None, None, 1_000)))

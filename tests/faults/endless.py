@@ -24,9 +24,9 @@ def endless(folder: Path, profile: Profile) -> Report:
     among as many good jobs: each of them dies of that alone, the good ones run, and in the end every slot works."""
     is_long = profile.name == "long"
     count = 500 if is_long else 20
-    # With the graces that users have, and with short ones in every run of the tests.
+    # With the graces and leases that users have, and with short ones in every run of the tests.
     settings = {} if is_long else {"DJANGO_SETTINGS_MODULE": "tests.acceptance.hasty"}
-    with stage(folder) as run:
+    with stage(folder, lease_seconds=10.0 if is_long else 2.0) as run:
         for _ in range(HOSTS):
             run.start_host(**settings)
         began, bad, good = time.monotonic(), [], []

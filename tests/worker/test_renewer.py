@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.engine import Completion, new_token
+from jobs.engine import new_token
 from jobs.exceptions import StoreUnavailable
 from jobs.worker.child_handle import ChildHandle
 from jobs.worker.leases import Renewer
@@ -45,9 +45,6 @@ class Leased:
     def renewed_at(self) -> float:
         """How far the leases reach, as the child knows it."""
         return self._other.memory.renewed_at(1)
-
-    def end_elsewhere(self, job_id: str) -> None:
-        self.engine.leases.complete(ROUTE, [Completion(job_id, self.token, "test.echo", 0, b"")])
 
     def told(self) -> list[Message]:
         """What the child has been told until now."""
@@ -116,7 +113,7 @@ class TestAfterStandingStill:
 
     def test_a_child_hears_what_it_lost_before_its_deadlines_move_on(self, leased: Leased) -> None:
         before = leased.renewed_at()
-        leased.end_elsewhere(leased.ids[0])
+        leased.engine.leases.release(ROUTE, [(leased.ids[0], leased.token)])
 
         leased.stand_still()
         assert leased.renewed_at() == before
@@ -131,9 +128,16 @@ class TestAfterStandingStill:
         leased.stand_still()
         assert leased.renewed_at() > before
 
-    def test_jobs_that_end_in_time_are_the_child_s_own(self, leased: Leased) -> None:
-        before = leased.renewed_at()
-        leased.end_elsewhere(leased.ids[0])
-        leased.renew()
-        assert leased.renewed_at() > before
-        assert leased.told() == []
+
+def test_a_job_that_was_handed_back_and_taken_again_is_still_renewed(leased: Leased) -> None:
+    job_id, token = leased.ids[0], new_token()
+    leased.engine.leases.release(ROUTE, [(job_id, leased.token)])
+    again = leased.engine.leases.lease(ROUTE, worker="host.1", token=token, limit=1, lease_ms=10_000).jobs
+    leased.child.open_batch(Opened(2, token, ROUTE, [job.id for job in again]))
+
+    leased.renew()
+
+    assert leased.told() == [Lost([(job_id, leased.token)])]
+    held = {(lease.id, lease.token) for lease in leased.child.leases()[1]}
+    assert (job_id, token) in held
+    assert (job_id, leased.token) not in held

@@ -84,7 +84,10 @@ def _lease(route: Any, *, worker: str, token: str, limit: int, lease_ms: int) ->
 
 def _renew(route: Any, leases: Iterable[Any], lease_ms: int) -> Described:
     def answered(reply: Any) -> Facts:
-        return {"server_ms": reply.now, "facts": {"lost": reply.lost, "ended": reply.ended}}
+        return {
+            "server_ms": reply.now,
+            "facts": {"lost": [id for id, _ in reply.lost], "ended": [id for id, _ in reply.ended]},
+        }
 
     return {"pool": route.pool, "lease_ms": lease_ms, "facts": {"leases": [list(lease) for lease in leases]}}, answered
 
