@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from dashboard import reads
 from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told
-from dashboard.actions.matching import TYPED_ABOVE, number_of
+from dashboard.actions.matching import NumberForm, number_of
 from dashboard.filters import moment_of
 from dashboard.formats import count, moment, plural
 from jobs import api
@@ -45,7 +45,7 @@ def _resume(order: Order) -> Told:
     return Told(f"{order.id} goes on.")
 
 
-class BackfillForm(ActionForm):
+class BackfillForm(NumberForm):
     """First the range; once it is known how many firings lie in it, their number is agreed to."""
 
     field_order = ("start", "end", "typed", "reason")
@@ -53,23 +53,11 @@ class BackfillForm(ActionForm):
         label="From", max_length=40, widget=forms.TextInput({"placeholder": "2d, 2026-01-31T09:00"})
     )
     end = forms.CharField(label="Until", max_length=40, required=False, widget=forms.TextInput({"placeholder": "now"}))
-    typed = forms.CharField(required=False, max_length=20, widget=forms.TextInput({"inputmode": "numeric"}))
 
     def prepare(self) -> None:
-        self.number = number_of(self.given.get("number"))
-        if not self.given.get("number"):
-            del self.fields["typed"]
-            return
-        del self.fields["start"], self.fields["end"]
-        if self.number > TYPED_ABOVE:
-            self.fields["typed"].label = f"Type {self.number:,} to confirm"
-        else:
-            del self.fields["typed"]
-
-    def clean_typed(self) -> str:
-        if number_of(self.cleaned_data["typed"]) != self.number:
-            raise forms.ValidationError(f"Nothing was done: type {self.number} to confirm.")
-        return str(self.number)
+        super().prepare()
+        if self.given.get("number"):
+            del self.fields["start"], self.fields["end"]
 
 
 def _range(given: Mapping[str, Any]) -> tuple[datetime, datetime]:
