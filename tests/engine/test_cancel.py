@@ -61,7 +61,7 @@ def test_a_leased_job_is_asked_to_stop_and_its_worker_learns_of_it(steps: Steps)
     asked = steps.engine.jobs.cancel(job.id)
 
     assert (asked.state, asked.cancel_requested) == ("leased", True)
-    assert steps.engine.leases.renew(steps.route, [(job.id, job.token)], LEASE_MS).cancelled == [job.id]
+    assert steps.engine.leases.renew(steps.route, [(job.id, job.token)], LEASE_MS).cancelled == [(job.id, job.token)]
 
 
 @pytest.mark.parametrize(

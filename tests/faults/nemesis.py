@@ -118,7 +118,8 @@ def harm(
 ) -> None:
     """Does what the timetable says, one fault at a time, as long as ``while_`` holds. RuntimeError after ``within``.
 
-    ``patience``: and so many seconds more at most, until each fault has taken effect once: a busy machine needs them.
+    ``patience``: and so many seconds more at most, in which there is a little work for everybody, until each fault has
+    taken effect once: a busy machine needs them.
 
     In the caller's thread on purpose: the kernel ties a server's life to the thread that started it.
     """
@@ -138,9 +139,11 @@ def harm(
         owed = any(name not in proven and at < math.inf for name, at in next_at.items())
         return owed and time.monotonic() < patient_until
 
-    while while_() or is_owed():
+    while (goes_on := while_()) or is_owed():
         if time.monotonic() > began + within:
             raise RuntimeError(f"what was to be done under faults took more than {within:g} s; see {stage.folder}")
+        if not goes_on:
+            stage.keep_busy()  # a new host proves that it works by working
         name = min(next_at, key=lambda each: next_at[each])
         time.sleep(min(0.05, max(0.0, next_at[name] - time.monotonic())))
         if next_at[name] > time.monotonic():

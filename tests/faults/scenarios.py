@@ -28,6 +28,7 @@ from tests.faults.workload.jobs import POOL
 
 SCRIPT_LIMIT_MS = 50.0
 CAP = 5
+STEADY = 20.0  # slow jobs a second, half a second each: ten run at any moment, so that whoever is harmed holds some
 WORKER_VERBS = ("job_lease", "job_start", "job_renew", "job_complete", "job_fail", "job_release", "job_recover")
 
 
@@ -58,6 +59,7 @@ def kills(folder: Path, profile: Profile) -> Report:
         rate = profile.jobs / 2 / profile.seconds
         for seed in range(2):
             run.start_producer(profile.jobs // 2, rate=rate, seed=seed)
+        run.start_producer(int(profile.seconds * STEADY), mix="slow", rate=STEADY)  # whoever is killed holds some
         run.wait_for_claims()
         every = profile.seconds / (profile.server_kills + 0.5)
         harm(
@@ -85,8 +87,7 @@ def frozen_worker(folder: Path, profile: Profile) -> Report:
     """A host is stopped for three leases and woken: what it held runs elsewhere, it changes nothing, and it goes on."""
     with stage(folder, lease_seconds=1.0) as run:
         _start_hosts(run, 2)
-        rate = 20.0  # half a second each: ten run at any moment, so that whoever is frozen holds some
-        run.start_producer(int(rate * max(10, profile.seconds / 2)), mix="slow", rate=rate)
+        run.start_producer(int(STEADY * max(10, profile.seconds / 2)), mix="slow", rate=STEADY)
         run.wait_for_claims()
         harm(run, {"freeze host": Every(0.5, nemesis.freeze_host(leases=3.0))}, while_=run.producing, within=180)
         run.wait_for_producers()
@@ -285,7 +286,7 @@ def pauses(folder: Path, profile: Profile) -> Report:
     """The pool is paused and resumed under load, while hosts die and leases run out: nothing is leased in a pause."""
     with stage(folder, lease_seconds=1.0) as run:
         _start_hosts(run, 2)
-        run.start_producer(int(profile.seconds * 20), mix="slow", rate=20)
+        run.start_producer(int(profile.seconds * STEADY), mix="slow", rate=STEADY)
         run.wait_for_claims()
         harm(run, {"pause": Every(1.0, nemesis.pause(1.5))}, while_=run.producing, within=180)
         run.wait_for_producers()
