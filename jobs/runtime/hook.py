@@ -21,8 +21,8 @@ class Hook:
 
     def __call__(self, subject: Any) -> None:
         """Calls it and comes back whatever happens: an exception is logged and ends here."""
-        close_old_connections()
         try:
+            close_old_connections()
             function: Callable[[Any], Any] = import_string(self.path)
             (async_to_sync(function) if iscoroutinefunction(function) else function)(subject)
         except BaseException:  # SystemExit of a library, a cancelled task: the thread has other things to do

@@ -9,6 +9,8 @@ import pytest
 
 from jobs.runtime.hook import Hook
 
+pytestmark = pytest.mark.django_db  # a hook may use the database, and what is left of its connections is closed
+
 called: list[object] = []
 
 
