@@ -1,4 +1,4 @@
-"""``python -m benchmarks engine│limits│pages│peers│sockets│wheel [--short] [--json]``.
+"""``python -m benchmarks engine│limits│pages│peers│sockets│wheel│workflows [--short] [--json]``.
 
 Exit code 1 when a bar is missed (not with ``--short``).
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import engine, limits, pages, peers, sockets, wheel
+from benchmarks import engine, limits, pages, peers, sockets, wheel, workflows
 
 MEASURES = {
     "engine": engine.run,  # the engine beside the bare ceiling
@@ -17,6 +17,7 @@ MEASURES = {
     "peers": peers.run,  # beside other queues
     "sockets": sockets.run,  # 200 open pages while a thousand jobs a second run
     "wheel": wheel.run,  # its timers beside those of the standard library
+    "workflows": workflows.run,  # runs of workflows beside plain jobs
 }
 
 

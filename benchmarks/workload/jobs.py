@@ -15,6 +15,12 @@ def nothing() -> None:
     """The no-op of the drain."""
 
 
+@job("benchmark.count", pool=POOL)
+def count(number: int) -> dict[str, int]:
+    """Has a small payload and a small result."""
+    return {"rows": 12345 + number % 10}
+
+
 @job("benchmark.limited", pool=POOL, concurrency=1_000_000)
 def limited() -> None:
     """The same with a place for each that runs, of which there are enough."""
