@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from dashboard.formats import duration
-from jobs.api.schedules import FiringView, ScheduleStatus
+from jobs.api.schedules import FiringView, ScheduleStatus, state_word
 from jobs.core.schedule import Window, zone_named
 from jobs.core.schedule.strip import Strip, strip
 from jobs.exceptions import SchedulerError
@@ -127,15 +127,7 @@ class Line:
 
     @property
     def word(self) -> str:
-        if self.row.is_paused:
-            return "paused"
-        if not self.row.enabled:
-            return "disabled"
-        if self.error and self.status.next_at is None:
-            return "cannot fire"
-        if self.status.late_seconds is not None:
-            return "late"
-        return "on" if self.next_at else "finished"
+        return state_word(self.row, self.status)
 
     @property
     def detail(self) -> str:

@@ -113,17 +113,16 @@ class ScheduleColumns:
     @admin.display(description="state")
     def state(self, schedule: Schedule) -> str | SafeString:
         status = _status(schedule)
-        if schedule.is_paused:
+        word = schedules.state_word(schedule, status)
+        if word == "paused":
             return f"paused by {schedule.paused_by or 'somebody'}: {schedule.paused_reason}".removesuffix(": ")
-        if not schedule.enabled:
-            return "disabled"
+        if word == "late" and status is not None:
+            return _trouble(f"late by {span(status.late_seconds or 0)}: {status.late_why}")
         error = (status.error if status else "") or schedule.error
-        if error:
-            first, _, _ = error.partition(". ")  # what to write instead stands on its page
-            return _trouble(f"cannot fire: {first}" if status is None or status.next_at is None else first)
-        if status is not None and status.late_seconds is not None:
-            return _trouble(f"late by {span(status.late_seconds)}: {status.late_why}")
-        return "on"
+        if word == "disabled" or not error:
+            return word
+        first, _, _ = error.partition(". ")  # what to write instead stands on its page
+        return _trouble(f"{word}: {first}")
 
     @admin.display(description=f"last firings, up to {FIRINGS}", empty_value=UNKNOWN)
     def last(self, schedule: Schedule) -> str | SafeString | None:

@@ -81,6 +81,8 @@ class ScheduleStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The median run time of its last jobs."""
     fired: int = 0
     error: str = ""
+    is_finished: bool = False
+    """Nothing of it is to come: it fired once, as often as it may, or its time is over."""
 
     def as_dict(self) -> dict[str, Any]:
         """Beside the definition in JSON."""
@@ -120,6 +122,21 @@ def status(names: Iterable[str], firings: int = 24) -> dict[str, ScheduleStatus]
     runs = _runs(engine, [record.job for live in of_workflows for record in live.records if record.job])
     judge = _Judge(engine)
     return {name: _status(rows[name], found[name], jobs, runs, judge) for name in wanted if name in rows}
+
+
+def state_word(row: Schedule, status: ScheduleStatus | None) -> str:
+    """The most important thing to know of how it stands, in the word that it has everywhere: ``paused``, ``disabled``,
+    ``cannot fire``, ``late``, ``finished`` or ``on``. ``status``: None, the store does not say."""
+    known = status or ScheduleStatus(name=row.name)
+    if row.is_paused:
+        return "paused"
+    if not row.enabled:
+        return "disabled"
+    if (known.error or row.error) and known.next_at is None:
+        return "cannot fire"
+    if known.late_seconds is not None:
+        return "late"
+    return "finished" if known.is_finished else "on"
 
 
 def late(limit: int = 1000) -> list[LateSchedule]:
@@ -228,6 +245,7 @@ def _status(
         usual_seconds=round(median(runs), 3) if runs else None,
         fired=max(row.firings, state.firings if state else 0),
         error=(state.error if state and state.error else "") or row.error,
+        is_finished=is_live and state is not None and state.nominal is None and state.held is None,
     )
 
 

@@ -29,6 +29,7 @@ from jobs.api.schedule_status import (
     astatus,
     late,
     next_to_fire,
+    state_word,
     status,
 )
 from jobs.core import schedule
@@ -234,6 +235,7 @@ __all__ = [
     "revert",
     "run",
     "shown_fields",
+    "state_word",
     "status",
     "upcoming",
     "update",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobs.api.schedules import FiringView, ScheduleStatus, shown_fields
+from jobs.api.schedules import FiringView, ScheduleStatus, shown_fields, state_word
 from jobs.core.schedule import Rule
 from jobs.exceptions import SchedulerError
 from jobs.management.durations import spoken
@@ -28,18 +28,10 @@ class Shown(NamedTuple):
         return shown_fields(self.row.as_dict()) | self.status.as_dict()
 
 
-def state_word(shown: Shown) -> str:
-    """The most important thing to know, in a word or two."""
-    row, status = shown
-    if status.late_seconds is not None:
-        return f"late {spoken(timedelta(seconds=status.late_seconds))}"
-    if not row.enabled:
-        return "disabled"
-    if row.is_paused:
-        return "paused"
-    if status.error:
-        return "error"
-    return "open" if status.next_at else "over"
+def standing(shown: Shown) -> str:
+    """How it stands, and by how much it is late."""
+    word, late = state_word(*shown), shown.status.late_seconds
+    return f"late {spoken(timedelta(seconds=late))}" if word == "late" and late is not None else word
 
 
 def rule_words(row: Schedule) -> str:
@@ -62,7 +54,7 @@ def last_words(view: FiringView | None) -> str | None:
 
 SCHEDULES: tuple[Column[Shown], ...] = (
     Column("NAME", lambda shown: shown.row.name),
-    Column("STATE", state_word),
+    Column("STATE", standing),
     Column("TYPE", lambda shown: shown.row.target),
     Column("WHEN", lambda shown: rule_words(shown.row)),
     Column("NEXT", lambda shown: shown.status.next_at),
@@ -102,7 +94,7 @@ def _named(minute: ForecastMinute) -> str:
 def facts_of(row: Schedule, status: ScheduleStatus) -> Iterator[tuple[str, object]]:
     """Names and values of what one schedule is and how it stands."""
     yield "name", row.name
-    yield "state", state_word(Shown(row, status))
+    yield "state", standing(Shown(row, status))
     yield "late because", status.late_why or None
     yield "error", status.error or None
     yield "job type", row.job_type or None

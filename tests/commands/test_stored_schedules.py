@@ -29,7 +29,7 @@ def test_the_list_shows_when_each_fires(cli: Cli) -> None:
 
     assert listed.code == 0
     assert listed.out.splitlines()[0] == "name\tstate\ttype\twhen\tnext\tlast\toutcome"
-    assert listed.out.splitlines()[1].startswith("nightly\topen\tcommands.greet\t30 2 * * * (UTC)\t")
+    assert listed.out.splitlines()[1].startswith("nightly\ton\tcommands.greet\t30 2 * * * (UTC)\t")
 
 
 def test_json_has_definition_and_status(cli: Cli) -> None:
@@ -67,7 +67,7 @@ def test_pause_and_resume(cli: Cli) -> None:
         == "stocktaking"
     )
     assert Schedule.objects.get().is_paused
-    assert cli("schedules", "resume", "nightly").out == "nightly\topen\n"
+    assert cli("schedules", "resume", "nightly").out == "nightly\ton\n"
 
 
 def test_a_backfill_says_how_many_and_makes_them_only_when_it_is_told_to(cli: Cli) -> None:

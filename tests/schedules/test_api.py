@@ -261,6 +261,22 @@ def test_a_status_tells_what_is_next_and_what_was(world: World) -> None:
     assert (stands.late_seconds, stands.fired, stands.last) == (None, 2, stands.firings[0])
 
 
+def test_how_a_schedule_stands_is_told_in_a_word(world: World) -> None:
+    for name in ("on", "paused", "disabled", "cannot fire"):
+        create(world, name=name)
+    for name, firings in (("finished", 1), ("waits", 2)):
+        create(world, name=name, max_firings=firings, overlap="queue_one")
+    schedules.pause("paused")
+    Schedule.objects.filter(name="disabled").update(enabled=False)
+    Schedule.objects.filter(name="cannot fire").update(interval_seconds=-1)
+    world.carry()
+    world.run(120)
+    found = schedules.status([row.name for row in schedules.list()])
+
+    words = {row.name: schedules.state_word(row, found[row.name]) for row in schedules.list()}
+    assert words == {name: name for name in words} | {"waits": "on"}
+
+
 def test_a_schedule_that_nobody_fires_is_late_and_says_why(world: World) -> None:
     create(world)
     world.clock.advance(90)

@@ -189,7 +189,7 @@ class Command(VerbCommand):
         if output.as_json:
             output.document(api.schedules.shown_fields(row.as_dict()))
         else:
-            output.row(name, "paused" if row.is_paused else "open")
+            output.row(name, api.schedules.state_word(row, None))
 
     def backfill(
         self,
