@@ -1,4 +1,5 @@
-"""Triggers that stamp a schedule whose row is changed past Django, by plain SQL: it is then found like any other.
+"""Triggers that stamp a schedule whose row is changed past Django, by plain SQL, and count up its version: it is then
+found like any other.
 
 Without them such rows are only found by looking at every row in turn. They are put in place after each ``migrate`` and
 taken away before it, since no migration knows of them. Other databases than SQLite and PostgreSQL get none.
@@ -21,13 +22,14 @@ UNWATCHED = frozenset(
 _SQLITE = """CREATE TRIGGER {trigger} AFTER UPDATE ON {table}
 WHEN NEW.changed_at <= OLD.changed_at AND ({differs})
 BEGIN
-  UPDATE {table} SET changed_at = max(
+  UPDATE {table} SET version = max(NEW.version, OLD.version + 1), changed_at = max(
     strftime('%Y-%m-%d %H:%M:%f', 'now'), (SELECT max(changed_at) FROM {table})
   ) WHERE id = NEW.id;
 END"""
 
 _POSTGRESQL_FUNCTION = """CREATE OR REPLACE FUNCTION {trigger}() RETURNS trigger LANGUAGE plpgsql AS $stamp$
 BEGIN
+  NEW.version := greatest(NEW.version, OLD.version + 1);
   NEW.changed_at := greatest(clock_timestamp(), (SELECT max(changed_at) FROM {table}));
   RETURN NEW;
 END $stamp$"""

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.apps import AppConfig
 from django.db import DatabaseError, router, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.signals import post_delete, post_migrate, post_save, pre_migrate
+from django.utils import timezone
 
 from jobs.core.job import moment
 from jobs.core.schedule.definition import FIELDS
@@ -46,8 +47,17 @@ IN_TURN = 500
 NOTES_SECONDS = 3.0
 DECLARED_SECONDS = 20.0
 BATCH = 500
+AT_ONCE = 1_000
+"""Changed rows that one look takes in, about a second's work. What is changed meanwhile comes before the rest."""
 
 COLUMNS = (*FIELDS, "paused_at", "pauses", "created_at", "version")
+
+
+class Seen(NamedTuple):
+    """What a row was like: whatever changes it counts up its version, unless its database knows no triggers."""
+
+    version: int
+    fingerprint: int
 
 
 class Definitions:
@@ -63,8 +73,9 @@ class Definitions:
         self._checked = threading.Event()
         self._declared_at = self._noted_at = float("-inf")
         self._has_declared = False
-        self._seen: dict[str, int] = {}
-        self._stamp = moment(0)  # the latest that was seen, and when
+        self._seen: dict[str, Seen] = {}
+        self._has_more = False
+        self._stamp = self._latest = moment(0)  # the latest before which all is taken in; the latest that was seen
         self._stamped_at = float("-inf")
         self._turn = 0
         self._unsettled: set[str] = set()
@@ -78,6 +89,8 @@ class Definitions:
     def every(self) -> float:
         if not self._checked.is_set():
             return 0.1
+        if self._has_more:
+            return 0.0
         return LOOK_SECONDS if self._is_keeper else KEEPER_SECONDS
 
     @property
@@ -127,6 +140,12 @@ class Definitions:
             return self._look()
         return self._check()
 
+    def _stay_keeper(self) -> None:
+        """In the middle of what takes long."""
+        if self._is_keeper and monotonic() - self._held_at > HELD_SECONDS:
+            self._is_keeper = self._engine.duties.take(self.name, self._me, HOLD_MS)
+            self._held_at = monotonic()
+
     def _is_behind(self, fired_until: int) -> bool:
         """Whether the database knows of later firings than the store, which was put back or emptied."""
         latest = Schedule.objects.order_by("-last_fired_at").values_list("last_fired_at", flat=True)
@@ -144,27 +163,32 @@ class Definitions:
             done.unsettled |= carried.unsettled
             here |= {row.name for row in rows}
             self._remember(rows)
-        self._turn, self._unsettled = 0, done.unsettled
+            self._stay_keeper()
+        self._turn, self._unsettled, self._has_more = 0, done.unsettled, False
+        self._advance_stamp()
         done.removed = self._engine.schedules.remove(there - here)
         return done
 
     def _look(self) -> Carried:
         """Compares what is stamped as changed, some of the others, and the number of all, by which a name that went is
-        missed though another came in its place."""
-        turn = list(Schedule.objects.filter(id__gt=self._turn).order_by("id")[:IN_TURN].values_list("id", *COLUMNS))
+        missed though another came in its place. Of very many the newest come first, and the rest at the next looks."""
+        turn = self._rows(Schedule.objects.filter(id__gt=self._turn).order_by("id")[:IN_TURN])
         self._turn = turn[-1][0] if len(turn) == IN_TURN else 0
-        changed = {row[0] for row in (*turn, *self._stamped()) if self._is_news(row)}
+        changed = [*self._stamped(), *(row[0] for row in turn if self._is_news(row))]
         number, done = Schedule.objects.count(), Carried()
         if number != len(self._seen):  # some came without a stamp, or went
             known = dict(Schedule.objects.values_list("name", "id"))
-            changed |= {known[name] for name in known.keys() - self._seen.keys()}
-        for part in (*_parts("id", changed), *_parts("name", self._unsettled)):
+            changed += (known[name] for name in known.keys() - self._seen.keys())
+        changed = [*dict.fromkeys(changed)]
+        self._has_more = len(changed) > AT_ONCE
+        for part in (*_parts("id", changed[:AT_ONCE]), *_parts("name", self._unsettled)):
             rows = list(Schedule.objects.filter(part))
             done.unsettled |= carry(self._engine, rows, every_state=True).unsettled
             # A row that was stamped and pushed at its commit is no news to the store, but to the ticker of this host.
             done.pushed += len(rows)
             self._remember(rows)
         self._unsettled = done.unsettled
+        self._advance_stamp()
         if not number == self._count == len(self._seen):
             there = set(self._engine.schedules.names())
             here = set(Schedule.objects.values_list("name", flat=True))
@@ -173,27 +197,44 @@ class Definitions:
             self._seen = {name: seen for name, seen in self._seen.items() if name in here}
         return done
 
-    def _stamped(self) -> Collection[tuple[Any, ...]]:
-        """What is stamped as changed, and what was stamped shortly before.
+    def _stamped(self) -> list[int]:
+        """Rows that are stamped as changed, shortly before the last stamp or since, and are news; the newest first.
 
-        Of many rows that were stamped together none has to be looked at for ever: when their time is over, the newest
-        are enough to see whether there is anything new at all.
+        Of the newest every column is compared. Where there are many more, as after a bulk update, of those the version
+        is enough, for as long as late commits may bring older stamps; after that they need a look only with new ones.
         """
-        recent = Schedule.objects.filter(changed_at__gt=self._stamp - OVERLAP).values_list("id", *COLUMNS)
-        if monotonic() - self._stamped_at < OVERLAP.total_seconds():
-            return list(recent)
-        newest = list(recent.order_by("-changed_at")[:IN_TURN])
-        return list(recent) if len(newest) == IN_TURN and any(map(self._is_news, newest)) else newest
+        recent = Schedule.objects.filter(changed_at__gt=self._stamp - OVERLAP)
+        newest = self._rows(recent.order_by("-changed_at")[:IN_TURN])
+        found = [row[0] for row in newest if self._is_news(row)]
+        may_be_late = monotonic() - self._stamped_at < OVERLAP.total_seconds()
+        if len(newest) < IN_TURN or not (found or may_be_late or self._has_more):
+            return found
+        others = recent.order_by("-changed_at").values_list("id", "name", "version")
+        return [*found, *(row_id for row_id, name, version in others if self._version_of(name) != version)]
+
+    @staticmethod
+    def _rows(rows: QuerySet[Schedule]) -> list[tuple[Any, ...]]:
+        """The id, and all that says what a schedule is."""
+        return list(rows.values_list("id", *COLUMNS))
 
     def _is_news(self, row: tuple[Any, ...]) -> bool:
         _, name, *_ = row
-        return self._seen.get(name) != _fingerprint(row[1:])
+        return self._seen.get(name) != _seen(row[1:])
+
+    def _version_of(self, name: str) -> int | None:
+        seen = self._seen.get(name)
+        return seen and seen.version
 
     def _remember(self, rows: Iterable[Schedule]) -> None:
         for row in rows:
-            self._seen[row.name] = _fingerprint(tuple(getattr(row, column) for column in COLUMNS))
-            if row.changed_at > self._stamp:
-                self._stamp, self._stamped_at = row.changed_at, monotonic()
+            self._seen[row.name] = _seen(tuple(getattr(row, column) for column in COLUMNS))
+            self._latest = max(self._latest, row.changed_at)
+
+    def _advance_stamp(self) -> None:
+        """Not past rows that are still to be taken in, nor with a host whose clock is ahead of those of others."""
+        latest = min(self._latest, timezone.now())
+        if latest > self._stamp and not self._has_more:
+            self._stamp, self._stamped_at = latest, monotonic()
 
     # --- the code's own ---------------------------------------------------------------------------------------------
 
@@ -267,8 +308,8 @@ def _after_migrate(*, using: str, **_: Any) -> None:
 # --- small parts ------------------------------------------------------------------------------------------------------
 
 
-def _fingerprint(values: tuple[Any, ...]) -> int:
-    return hash(repr(values))
+def _seen(values: tuple[Any, ...]) -> Seen:
+    return Seen(values[-1], hash(repr(values)))
 
 
 def _parts(column: str, values: Iterable[Any]) -> Iterator[Q]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-import time
+import subprocess
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -13,10 +14,31 @@ import pytest
 
 from jobs.core.job import Job
 from jobs.engine import JobFilter, get_engine
-from tests.acceptance.hosts import Journal, Manage, StartHost
-from tests.support.wait import eventually
+from tests.acceptance.edits import EDITS
+from tests.acceptance.hosts import ROOT, Journal, Manage, StartHost
+from tests.support.wait import eventually, soon
 
 pytestmark = pytest.mark.acceptance
+
+INTERVAL = 0.25
+"""Of schedules that are changed, from then on."""
+
+ACT = 1.0
+"""An edit is written down before it is committed: by at most so many seconds."""
+
+Edit = Callable[[float], dict[str, float]]
+
+
+@pytest.fixture
+def edit(environment: dict[str, str]) -> Edit:
+    """Changes schedules in every way: schedule → when that was committed."""
+
+    def run(seconds: float) -> dict[str, float]:
+        command = [sys.executable, "-m", "tests.acceptance.edits", str(seconds)]
+        done = subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+        return dict(json.loads(done.stdout))
+
+    return run
 
 
 def jobs_of(schedule: str) -> list[Job]:
@@ -32,17 +54,17 @@ def steps(jobs: list[Job]) -> set[float]:
     return {round(later - earlier, 3) for earlier, later in pairwise(times)}
 
 
-def test_a_host_fires_short_intervals_beside_slow_jobs_and_takes_in_changes(
-    start_host: StartHost, manage: Manage, journal: Journal, tmp_path: Path, database_url: str
+def test_a_host_fires_short_intervals_beside_slow_jobs_and_takes_in_every_change_within_two_seconds(
+    start_host: StartHost, manage: Manage, edit: Edit, journal: Journal, tmp_path: Path
 ) -> None:
-    soon = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
+    soon_after = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=1)
     common = {"job_type": "test.nothing", "grace_seconds": 3600}  # a host may take its time to start
     slow = {"job_type": "test.sleep", "payload": {"seconds": 1, "path": journal.path}}
     items = [
         {"name": "tenth", **common, "kind": "interval", "interval_seconds": 0.1},
-        {"name": "plain", **common, "kind": "interval", "interval_seconds": 3600},
         {"name": "slow", **common, **slow, "kind": "interval", "interval_seconds": 0.5},
-        {"name": "once", **common, "kind": "once", "run_at": soon.isoformat()},
+        {"name": "once", **common, "kind": "once", "run_at": soon_after.isoformat()},
+        *({"name": name, **common, "kind": "interval", "interval_seconds": 3600} for name in EDITS if name != "code"),
     ]
     file = tmp_path / "schedules.json"
     file.write_text(json.dumps(items))
@@ -52,20 +74,17 @@ def test_a_host_fires_short_intervals_beside_slow_jobs_and_takes_in_changes(
     tenth = eventually(lambda: found if len(found := jobs_of("tenth")) >= 8 else None, within=30)
     assert steps(tenth) == {0.1}
     once = eventually(lambda: next((job for job in jobs_of("once") if job.started_at), None), within=30)
-    assert once.fire_time == soon
+    assert once.fire_time == soon_after
     first = eventually(lambda: next((job for job in jobs_of("slow") if job.finished_at), None), within=30)
     assert first.finished_at is not None
     assert [job.id for job in jobs_of("slow") if job.started_at and job.started_at < first.finished_at] != [first.id]
-
-    edited_at = time.time()
-    with sqlite3.connect(database_url.removeprefix("sqlite:///")) as database:
-        database.execute("UPDATE jobs_schedule SET interval_seconds = 0.2 WHERE name = 'plain'")
-    plain = eventually(lambda: found if len(found := jobs_of("plain")) >= 3 else None, within=30)
-    assert steps(plain) == {0.2}
-    assert plain[0].fire_time is not None
-    assert plain[0].fire_time.timestamp() > edited_at, "a changed rhythm makes nothing up"
-
     manage("schedules", "pause", "tenth")
     paused = len(jobs_of("tenth"))
-    eventually(lambda: len(jobs_of("plain")) >= 6, within=30)
+
+    for name, edited_at in edit(INTERVAL).items():
+        made = eventually(lambda name=name: found if len(found := jobs_of(name)) >= 3 else None, within=30)
+        assert steps(made) == {INTERVAL}, name
+        assert made[0].fire_time is not None
+        assert made[0].fire_time.timestamp() > edited_at - ACT, f"{name}: a changed rhythm makes nothing up"
+        assert made[0].created_at.timestamp() - edited_at < soon(INTERVAL + 2), name
     assert len(jobs_of("tenth")) <= paused + 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.db import DatabaseError, connection
+from django.utils import timezone as clock
 
 from jobs.core.job import moment
 from jobs.models import Schedule, schedule_stamp
@@ -54,27 +57,39 @@ def test_rows_without_a_stamp_are_looked_at_in_turn(world: World, monkeypatch: p
     assert [job.payload for number in range(5) for job in world.jobs(f"s{number}")] == [{"number": 9}] * 5
 
 
-def test_a_look_costs_the_same_however_many_schedules_there_are(
-    world: World, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
-) -> None:
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Rows of which every column was compared, from now on; a look takes ten in turn."""
+    found: list[object] = []
+    seen = definitions._seen
     monkeypatch.setattr(definitions, "IN_TURN", 10)
     monkeypatch.setattr(definitions, "BATCH", 150)
-    looked_at: list[object] = []
-    fingerprint = definitions._fingerprint
-    monkeypatch.setattr(definitions, "_fingerprint", lambda row: (looked_at.append(row), fingerprint(row))[1])
+    monkeypatch.setattr(definitions, "_seen", lambda row: (found.append(row), seen(row))[1])
+    return found
 
+
+def make(world: World, number: int) -> None:
+    """So many schedules, in the store too, and nothing else to be done."""
+    there = Schedule.objects.count()
+    Schedule.objects.bulk_create(
+        Schedule(name=f"s{n}", job_type="schedules.work", cron="@yearly") for n in range(there, number)
+    )
+    world.carry()
+    world.definitions._declared_at = world.definitions._noted_at = float("inf")
+
+
+@pytest.mark.parametrize("is_just_changed", [False, True], ids=["long ago", "just changed"])
+def test_a_look_compares_as_few_rows_however_many_schedules_there_are(
+    world: World, compared: list[object], django_assert_num_queries: Any, is_just_changed: bool
+) -> None:
     def look_at_all_of(number: int) -> None:
-        there = Schedule.objects.count()
-        Schedule.objects.bulk_create(
-            Schedule(name=f"s{n}", job_type="schedules.work", cron="@yearly") for n in range(there, number)
-        )
-        world.carry()
-        world.definitions._stamped_at = float("-inf")  # it was long ago
-        world.definitions._declared_at = world.definitions._noted_at = float("inf")  # and nothing else is to be done
-        looked_at.clear()
-        with django_assert_num_queries(3):
+        make(world, number)
+        if not is_just_changed:
+            world.definitions._stamped_at = float("-inf")
+        compared.clear()
+        with django_assert_num_queries(3 + is_just_changed):  # of those that just changed, versions are asked
             look(world)
-        assert len(looked_at) <= 3 * definitions.IN_TURN
+        assert len(compared) <= 3 * definitions.IN_TURN
 
     look_at_all_of(40)
     look_at_all_of(400)
@@ -83,6 +98,74 @@ def test_a_look_costs_the_same_however_many_schedules_there_are(
     look(world)
     world.run(60)
     assert {len(world.fired(f"s{number}")) for number in (0, 199, 399)} == {1}
+
+
+def test_a_change_that_is_committed_late_is_found_behind_many_newer_ones(world: World, compared: list[object]) -> None:
+    make(world, 100)
+    schedule_stamp.take_away("default")  # the row comes with its stamp of then
+    stamp = Schedule.objects.get(name="s50").changed_at
+    Schedule.objects.exclude(name="s50").update(payload={"number": 1})
+    look(world)
+    late = stamp + timedelta(microseconds=1)
+    Schedule.objects.filter(name="s50").update(cron="* * * * *", changed_at=late, version=2)
+    look(world)
+    world.run(60)
+
+    assert world.fired("s50") == [1]
+
+
+def test_of_very_many_changes_the_newest_are_taken_in_first_and_none_is_forgotten(
+    world: World, monkeypatch: pytest.MonkeyPatch, compared: list[object]
+) -> None:
+    make(world, 100)
+    monkeypatch.setattr(definitions, "AT_ONCE", 20)
+    Schedule.objects.update(priority=1)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE jobs_schedule SET priority = 2 WHERE name = 's50'")
+
+    priorities = []
+    for _ in range(5):
+        look(world)
+        priorities.append(Counter(stored.kept.stored.definition.priority for stored in of_store(world, 100)))
+        assert world.definitions.every == (0 if len(priorities) < 5 else definitions.LOOK_SECONDS)
+    assert priorities[0] == {None: 80, 1: 19, 2: 1}
+    assert priorities[-1] == {1: 99, 2: 1}
+
+
+def of_store(world: World, number: int) -> list[Any]:
+    return world.engine.schedules.read([f"s{n}" for n in range(number)])
+
+
+def test_a_row_that_was_stamped_by_a_clock_ahead_hides_no_other(world: World, compared: list[object]) -> None:
+    make(world, 40)
+    ahead = clock.now() + timedelta(hours=1)
+    Schedule.objects.filter(name="s1").update(priority=1, changed_at=ahead)
+    look(world)
+    Schedule.objects.filter(name="s20").update(cron="* * * * *")
+    world.definitions._turn = 1_000_000
+    look(world)
+    world.run(60)
+
+    assert world.fired("s20") == [1]
+
+
+def test_who_compares_for_long_stays_the_keeper(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(world, 3)
+    monkeypatch.setattr(definitions, "BATCH", 1)
+    other = Definitions(world.engine)
+    carry, others_turns = definitions.carry, []
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        world.clock.advance(definitions.HOLD_MS / 1000 - 1)
+        world.definitions._held_at -= definitions.HOLD_MS / 1000 - 1
+        others_turns.append(world.engine.duties.take(Definitions.name, other._me, definitions.HOLD_MS))
+        return carry(*arguments, **options)
+
+    monkeypatch.setattr(definitions, "carry", slow)
+    world.definitions.check_again()
+    world.carry()
+
+    assert others_turns == [False] * 3
 
 
 def test_a_host_that_begins_looks_closely_only_at_what_changed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,6 +188,7 @@ def test_plain_sql_stamps_the_row_it_changes_so_that_the_next_look_finds_it(worl
     for name in ("changed", "renamed", "other"):
         world.schedule(name)
     stamps = dict(Schedule.objects.values_list("name", "changed_at"))
+    versions = dict(Schedule.objects.values_list("name", "version"))
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jobs_schedule SET payload = '{\"number\": 9}' WHERE name = 'changed'")
         cursor.execute("UPDATE jobs_schedule SET interval_seconds = 30 WHERE name = 'renamed'")
@@ -116,6 +200,8 @@ def test_plain_sql_stamps_the_row_it_changes_so_that_the_next_look_finds_it(worl
     assert [job.payload for job in world.jobs("changed")] == [{"number": 9}]
     assert world.fired("renamed") == [0.5, 1]
     assert Schedule.objects.get(name="other").changed_at == stamps["other"]
+    after = dict(Schedule.objects.values_list("name", "version"))
+    assert {name: after[name] - versions[name] for name in after} == {"changed": 1, "renamed": 1, "other": 0}
 
 
 def test_the_stamp_is_put_in_place_by_migrate(world: World) -> None:
