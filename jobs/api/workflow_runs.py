@@ -68,9 +68,8 @@ def start(
         what, version = stored.definition, stored.version
     definition = in_full(validate(what, allow_unknown=allow_unknown))
     run_id = new_run_id() if id is None else _checked_id(id)
-    deadline_ms = _deadline(run_id, definition, is_new=id is None)
     facts = {
-        "deadline_ms": deadline_ms,
+        "deadline_ms": _deadline_ms(definition),
         "version": version,
         "payload": msgspec.Raw(encode_any(definition.name, payload or {})),
         "schedule": schedule,
@@ -172,14 +171,11 @@ def wait(run_id: str, timeout: float | timedelta | None = None) -> RunFacts:
     return facts
 
 
-def _deadline(run_id: str, definition: Definition, *, is_new: bool) -> int | None:
-    """When the run is to be over, written down before it begins; None where it has no limit or is there already."""
-    engine = get_engine()
-    if definition.timeout is None or not (is_new or engine.workflows.find(run_id) is None):
+def _deadline_ms(definition: Definition) -> int | None:
+    """When a run that begins now is to be over; None where it has no limit."""
+    if definition.timeout is None:
         return None
-    deadline_ms = engine.run_control.server_now_ms() + round(definition.timeout * 1000)
-    engine.run_control.set_deadline(run_id, deadline_ms)
-    return deadline_ms
+    return get_engine().run_control.server_now_ms() + round(definition.timeout * 1000)
 
 
 def _asked(views: Sequence[NodeView]) -> Sequence[NodeView]:

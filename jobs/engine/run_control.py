@@ -6,7 +6,7 @@ and ``growing`` are who goes on from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +19,7 @@ from jobs.engine.run_nodes import Birth
 from jobs.exceptions import WrongState
 from jobs.store.codec.bodies import encode_header
 from jobs.store.codec.ids import route_in
-from jobs.store.codec.runs import encode_node
+from jobs.store.codec.runs import STOP, encode_node
 from jobs.store.connection import Store
 from jobs.store.keys import RunKeys, WorkflowKeys, partition_keys
 
@@ -27,6 +27,7 @@ SIGNALLED = 250
 """Nodes that one call ends."""
 
 _to_json = msgspec.json.Encoder().encode
+_pack = msgspec.msgpack.Encoder().encode
 
 
 class Deadline(NamedTuple):
@@ -62,16 +63,24 @@ class RunControl:
         holds back those that are jobs."""
         return bool(self._run("workflow_pause", run_id, pause="" if pause is None else _to_json(pause)))
 
-    def redo(self, run_id: str, what: dict[str, Any], changes: Sequence[tuple[NodeView, str]]) -> None:
+    def redo(
+        self,
+        run_id: str,
+        what: dict[str, Any],
+        changes: Sequence[tuple[NodeView, str]],
+        lifts: Collection[str] | None,
+    ) -> None:
         """Has nodes run "again", or be as if they never had ("undo"); "drop" and "live": see the script. What somebody
-        else has retried since it was looked at stays as it is.
+        else has retried since it was looked at stays as it is. ``lifts``: groups that get their time anew, if that was
+        over; None: all of them.
 
         The run stands still meanwhile; ``what`` says what is being done, for whoever must finish it.
         """
+        packed = b"" if lifts is None else _pack(lifts)
         for batch in batches(changes, limit=250):
             items = [value for view, change in batch for value in (view.rank, change, view.version, view.again)]
-            self._run("workflow_redo", run_id, items, given_now=self._now(), redo=_to_json(what))
-        self._run("workflow_redo", run_id, given_now=self._now(), redo="")
+            self._run("workflow_redo", run_id, items, given_now=self._now(), redo=_to_json(what), lifts=packed)
+        self._run("workflow_redo", run_id, given_now=self._now(), redo="", lifts=packed)
 
     # --- what waits in it ---------------------------------------------------------------------------------------------
 
@@ -123,6 +132,11 @@ class RunControl:
             note=_to_json(note),
         )
         return reply.decode()
+
+    def told_to_stop(self, run_id: str, job_id: str) -> None:
+        """The job of a node that was skipped has been asked to stop, or is gone."""
+        key = self._keys(run_id).run
+        self._store.call(lambda client: client.hdel(key, STOP + job_id))
 
     # --- groups -------------------------------------------------------------------------------------------------------
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from jobs.core.parents import cut_result, is_cut
+from jobs.core.parents import SUCCEEDED, cut_result, is_cut
 from jobs.core.workflow import Definition, Ended, Kind, NodeView
 from jobs.engine.batches import batches
 from jobs.engine.run_reads import PAGE, RunReads
 from jobs.store.codec.runs import decode_json, decode_state
 
 GROUP_LIMIT = 16
-"""The result of a group may have so many times the bytes of one result."""
+"""The result of a group, or those of all parents of a node, may have so many times the bytes of one result."""
 
 
 class RunResults(RunReads):
@@ -23,23 +23,33 @@ class RunResults(RunReads):
 
     def parents(self, run_id: str, keys: Iterable[str]) -> dict[str, Ended]:
         """How these nodes have ended, by key; those that have not are left out. A result that is too large to be handed
-        on is one that ``jobs.core.parents.is_cut``."""
-        return self._ended_of(run_id, keys, None)
+        on is one that ``jobs.core.parents.is_cut``, and so is one for which those before it leave no room."""
+        wanted = [*keys]
+        cut = self._without_room(run_id, wanted)
+        found = self._ended_of(run_id, (key for key in wanted if key not in cut), None)
+        return found | {key: Ended(SUCCEEDED, result) for key, result in cut.items()}
 
     def results(self, run_id: str) -> dict[str, Any]:
         """Results of the nodes that nobody waits for, by key: the result of the run. Those for which there is no room
         any more, since the ones before are as large, are cut."""
         views = [view for view in self.all_nodes(run_id) if not view.scope]
         awaited = {parent for view in views for parent, _ in view.node.edges()}
-        last = {view.key: view.rank for view in views if view.key not in awaited and view.state == "succeeded"}
-        left, cut = GROUP_LIMIT * self._settings.result_limit, {}
-        for batch in batches(last, limit=PAGE):
-            for key, size in zip(batch, self._sizes(run_id, [last[key] for key in batch]), strict=True):
+        last = [view.key for view in views if view.key not in awaited and view.state == SUCCEEDED]
+        read = self.parents(run_id, last)
+        return {key: read[key].result for key in last if key in read}
+
+    def _without_room(self, run_id: str, keys: Sequence[str]) -> dict[str, Any]:
+        """What stands for the results of those of these nodes whose bytes, with those before them, are too many."""
+        cut: dict[str, Any] = {}
+        left = GROUP_LIMIT * self._settings.result_limit
+        for batch in batches(keys, limit=PAGE) if len(keys) > GROUP_LIMIT else ():  # so few are never too large
+            ranks = self._ranks(run_id, batch)
+            known = [(key, rank) for key, rank in zip(batch, ranks, strict=True) if rank is not None]
+            for (key, _), size in zip(known, self._sizes(run_id, [rank for _, rank in known]), strict=True):
                 left -= size
                 if left < 0:
                     cut[key] = cut_result(size)
-        read = self.parents(run_id, (key for key in last if key not in cut))
-        return {key: cut.get(key) or read[key].result for key in last}
+        return cut
 
     def _ended_of(self, run_id: str, keys: Iterable[str], room: _Room | None) -> dict[str, Ended]:
         """``room``: for the results of the group that they are members of."""
@@ -71,7 +81,7 @@ class RunResults(RunReads):
         view = self.node(run_id, key)
         if view is None or not view.node.kind.is_group:
             return None
-        if view.state != "succeeded":
+        if view.state != SUCCEEDED:
             failures = self._keys(run_id).failures_of + key
             count = self._store.read(lambda client: client.zcard(failures))
             error = {"type": "GroupFailed", "message": f"{count} of the nodes in {key!r} failed", "traceback": ""}
@@ -91,9 +101,7 @@ class RunResults(RunReads):
         awaited = {parent for node in inside for parent, _ in node.edges()}
         prefix = f"{view.key}:"
         ended = self._ended_of(run_id, [prefix + node.key for node in inside if node.key not in awaited], room)
-        return {
-            name.removeprefix(prefix): room.whole(each) for name, each in ended.items() if each.state == "succeeded"
-        }
+        return {name.removeprefix(prefix): room.whole(each) for name, each in ended.items() if each.state == SUCCEEDED}
 
     def _results_of_each(self, run_id: str, group: str, room: _Room) -> list[Any]:
         """Results of the members in the order of the list; None for one that did not succeed."""

@@ -153,13 +153,14 @@ class Workflows(RunResults):
         return self._look(run_id, wait=CLAIM_MS) or 0
 
     def rest(self, facts: RunFacts, *, seen: int | None = None) -> None:
-        """After that: the run is looked at when it is time again, or never where it is over.
+        """After that: the run is looked at when it is time again, or never where it is over and nothing is left to do.
 
         ``seen``: what ``touch`` or ``due`` answered; where somebody else touched it since, that stays.
         """
+        wait = CLAIM_MS if facts.to_stop else None if facts.is_over else LOOK_MS
         self._look(
             facts.id,
-            wait=None if facts.is_over else LOOK_MS,
+            wait=wait,
             finished_at=facts.finished_at_ms if facts.is_over else None,
             seen=seen,
         )

@@ -23,9 +23,9 @@ if state[CODE] ~= LIVE then
 end
 local raw = redis.call('HGET', run, 'cuts')
 local cuts = raw and cmsgpack.unpack(raw) or {}
-cuts[group] = true
+cuts[group] = cuts[group] or group
 for i = items, #ARGV do
-  cuts[ARGV[i]] = true
+  cuts[ARGV[i]] = cuts[ARGV[i]] or group -- because of which group it is cut
 end
 redis.call('HSET', run, 'cuts', cmsgpack.pack(cuts))
 redis.call('HSET', errors, rank, problem)

@@ -17,7 +17,8 @@ local outbox = KEYS[9] -- zset: rank of a released node -> until when somebody m
 local failures_of = KEYS[10] -- prefix: one zset per group of the ranks that ended dead or cancelled
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local redo = ARGV[2] -- JSON: what is being done, for whoever finishes it; '' = this is all
-local items = 3 -- ARGV[3..]: rank; "again", "undo", "drop" (members of a group that opens anew) or "live" (a group around); version and again as they were when that was decided
+local lifts = ARGV[3] -- packed keys of groups that get their time anew, '' = all of them
+local items = 4 -- ARGV[4..]: rank; "again", "undo", "drop" (members of a group that opens anew) or "live" (a group around); version and again as they were when that was decided
 
 local keys = {
   run = run,
@@ -65,12 +66,33 @@ local function change(rank, what, version, again)
   redis.call('HDEL', results, rank)
   redis.call('HDEL', errors, rank)
   redis.call('ZREM', outbox, rank)
+  redis.call('HDEL', run, 'stop:' .. state[JOB])
   fold(rank)
   if what == 'again' then
     redis.call('ZADD', outbox, 0, rank)
   end
 end
 
+-- Groups that are cut go on: those that get their time anew, and those in them that were cut because of them.
+local function lift()
+  local raw = lifts ~= '' and redis.call('HGET', run, 'cuts')
+  local lifted, left = {}, {}
+  for _, group in ipairs(raw and cmsgpack.unpack(lifts) or {}) do
+    lifted[group] = true
+  end
+  for group, because_of in pairs(raw and cmsgpack.unpack(raw) or {}) do
+    if not (lifted[group] or lifted[because_of]) then
+      left[group] = because_of
+    end
+  end
+  if next(left) then
+    redis.call('HSET', run, 'cuts', cmsgpack.pack(left))
+  else
+    redis.call('HDEL', run, 'cuts')
+  end
+end
+
+lift()
 for at = items, #ARGV, 4 do
   change(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]))
 end
@@ -80,7 +102,7 @@ if redo ~= '' then
   end
   redis.call('HSET', run, 'redo', redo, 'state', 'running', 'finished_at', '')
 else
-  redis.call('HDEL', run, 'redo', 'cancelled', 'stopped', 'cuts')
+  redis.call('HDEL', run, 'redo', 'cancelled', 'stopped')
   sweep_later(keys, 0)
   judge_later(keys, '', 0)
 end

@@ -1,5 +1,6 @@
 -- Counts a node as succeeded without running it, whether it waits, is under way, was skipped or has failed. Its job, if it
--- lives, is the caller's to stop: how it ends is no news any more. A group that has opened ends with its members.
+-- lives, is the caller's to stop, which the run remembers until that is done: how it ends is no news any more. A group that
+-- has opened ends with its members.
 -- Errors: RUN_NOT_FOUND, WRONG_STATE (it has succeeded, waits for a person, or has opened; the run is being prepared or
 -- cancelled)
 -- Reply: the id of its job if that lives, else ''
@@ -57,6 +58,9 @@ end
 state[ENDED_AT] = now
 move_node(keys, rank, read_node(keys, rank), state, SUCCEEDED)
 write_state(keys, rank, state)
+if live_job ~= '' then
+  redis.call('HSET', run, 'stop:' .. live_job, 1)
+end
 redis.call('ZREM', outbox, rank)
 redis.call('HDEL', waiting, rank)
 redis.call('HSET', errors, rank, note)

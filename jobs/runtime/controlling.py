@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from math import inf
 from time import monotonic, sleep
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from jobs.core.job import Route, iso, moment
 from jobs.core.states import TERMINAL, JobState
-from jobs.core.workflow import PREPARING, NodeView, Run, RunFacts, Stood
+from jobs.core.workflow import PREPARING, NodeView, Redo, Run, RunFacts, Stood
 from jobs.engine import Engine
 from jobs.engine.run_control import Deadline
 from jobs.engine.run_pauses import is_spread
@@ -69,7 +69,7 @@ def retry(relay: Relay, run_id: str, node: str | None = None) -> None:
         *((views[key], "again") for key in redo.again),
     ]
     engine.workflows.touch(run_id)
-    engine.run_control.redo(run_id, {"node": node}, changes)
+    engine.run_control.redo(run_id, {"node": node}, changes, None if node is None else _groups(views, redo))
     for key in redo.live:
         set_limit(engine, run_id, views[key].node, engine.run_control.server_now_ms())
     facts = engine.workflows.facts(run_id)
@@ -77,6 +77,12 @@ def retry(relay: Relay, run_id: str, node: str | None = None) -> None:
         limit = facts.deadline_ms - facts.created_at_ms
         engine.run_control.set_deadline(run_id, engine.run_control.server_now_ms() + limit)
     relay.pursue(run_id)
+
+
+def _groups(views: Mapping[str, NodeView], redo: Redo) -> list[str]:
+    """Those that a retry concerns."""
+    concerned = (*redo.live, *redo.again, *redo.undone, *redo.dropped)
+    return [key for key in concerned if views[key].node.kind.is_group]
 
 
 def cancel(relay: Relay, run_id: str, reason: dict[str, Any]) -> bool:
@@ -127,9 +133,15 @@ def skip(relay: Relay, run_id: str, key: str, result: Any, note: dict[str, Any])
     to stop."""
     relay.engine.workflows.touch(run_id)
     job_id = relay.engine.run_control.skip(run_id, key, result=result, note=note)
+    _stop_skipped(relay, run_id, [job_id] if job_id else [])
     relay.pursue(run_id)
-    if job_id:
+
+
+def _stop_skipped(relay: Relay, run_id: str, job_ids: Iterable[str]) -> None:
+    """Asks the jobs of nodes that were skipped to stop: until that is written down, whoever looks at the run does."""
+    for job_id in job_ids:
         _cancel_job(relay.engine, job_id)
+        relay.engine.run_control.told_to_stop(run_id, job_id)
         relay.tell_of([job_id])  # its end is no news any more, and is crossed out
 
 
@@ -162,14 +174,15 @@ def _ask_to_stop(relay: Relay, run_id: str, scopes: Collection[str] | None = Non
 
 def finish(relay: Relay, facts: RunFacts) -> None:
     """Does what somebody has begun with this run and left: a pause or a stop that is half told, a retry that is half
-    written down."""
+    written down, a job that was to stop."""
     if not is_spread(facts):
         relay.engine.run_pauses.spread(facts.id)
+    _stop_skipped(relay, facts.id, facts.to_stop)
     if facts.redo is not None:
         try:
             retry(relay, facts.id, facts.redo["node"])
         except WrongState:
-            relay.engine.run_control.redo(facts.id, facts.redo, [])
+            relay.engine.run_control.redo(facts.id, facts.redo, [], ())
     elif facts.cancelled is not None and not facts.is_over and not facts.stopped:
         stop_jobs(relay, facts.id)
 

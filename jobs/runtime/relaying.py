@@ -68,9 +68,17 @@ class Relay:
         """Begins a run, unless there is one with this id; one that was not written down to its end is gone on with."""
         workflows = self.engine.workflows
         if workflows.create(run_id, definition.name, facts) in ("created", PREPARING):
+            if definition.timeout is not None:
+                self._set_limit(run_id)
             workflows.add(run_id, in_order(definition.nodes))
             workflows.open(run_id)
             self.pursue(run_id)
+
+    def _set_limit(self, run_id: str) -> None:
+        """Only once the run is there: a limit that passes before would be taken for that of a run that never came."""
+        deadline_ms = self.engine.workflows.facts(run_id).deadline_ms
+        if deadline_ms is not None:
+            self.engine.run_control.set_deadline(run_id, deadline_ms)
 
     def pursue(self, run_id: str) -> None:
         """After something has changed in a run: does what follows. RunNotFound."""

@@ -424,19 +424,22 @@ def test_a_run_that_takes_too_long_is_cancelled(runs: Runs, engine: Engine, cloc
     assert runs.states(run)["b"] == "cancelled"
 
 
+@pytest.mark.parametrize("step", ["create", "add", "open"])
 def test_a_limit_that_is_over_before_the_run_has_begun_holds_once_it_has(
-    runs: Runs, engine: Engine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    runs: Runs, engine: Engine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    engine.run_control.set_deadline("run", engine.run_control.server_now_ms() + 1_000)
-    service, add = DeadlineService(engine), engine.workflows.add
+    service, act = DeadlineService(engine), getattr(engine.workflows, step)
 
-    def slow(*arguments: Any, **options: Any) -> int:
+    def slow(*arguments: Any, **options: Any) -> Any:
         clock.advance(3)
         service.tick()
-        return add(*arguments, **options)
+        return act(*arguments, **options)
 
-    monkeypatch.setattr(engine.workflows, "add", slow)
-    runs.start({"key": "a"}, {"key": "b", "depends_on": ["a"]}, id="run")
+    monkeypatch.setattr(engine.workflows, step, slow)
+    flow = Workflow("short", timeout=1)
+    flow.add("b", "t", depends_on=flow.add("a", "t"))
+    deadline_ms = engine.run_control.server_now_ms() + 1_000
+    runs.relay.start("run", flow.definition(), {"payload": {}, "deadline_ms": deadline_ms})
     assert runs.facts("run").state == "running"
 
     clock.advance(1)
@@ -462,6 +465,8 @@ INNER = {
         {"key": "clean", "type": "t", "on_complete": ["b"], "always": True},
     ],
 }
+
+WAITS = [{"key": "a", "type": "t"}, {"key": "after", "type": "t", "on_complete": ["a"]}]
 
 
 class TestLimitOfASubWorkflow:
@@ -512,6 +517,30 @@ class TestLimitOfASubWorkflow:
 
         assert runs.facts(run).state == "succeeded"
         assert engine.workflows.parents(run, ["sub"])["sub"].error is None
+
+    def test_a_retry_from_a_node_gives_time_to_the_groups_that_it_is_in_alone(
+        self, runs: Runs, engine: Engine, clock: ManualClock
+    ) -> None:
+        """Those inside are cut because of the one around them, and another because of itself."""
+        deep = {"key": "deep", "type": "", "workflow": {"name": "deep", "nodes": WAITS}}
+        inner = {"name": "inner", "nodes": [*WAITS, deep]}
+        run = runs.start(*({"key": key, "type": "", "workflow": inner, "timeout": 60} for key in ("one", "two")))
+        jobs = runs.lease()
+        clock.advance(61)
+        assert DeadlineService(engine).tick() == {"met": 2}
+        for job in jobs:
+            runs.end(job, "cancelled")
+        assert runs.facts(run).state == "cancelled"
+        runs.ran.clear()
+
+        retry(runs, run, "one:a")
+        runs.run_all()
+
+        assert sorted(runs.ran) == ["one:a", "one:after", "one:deep:after"]
+        assert runs.states(run)["two:after"] == runs.states(run)["two:deep:after"] == "cancelled"
+        retry(runs, run)
+        runs.run_all()
+        assert runs.facts(run).state == "succeeded"
 
     def test_one_that_is_done_in_time_has_no_limit_any_more(
         self, runs: Runs, engine: Engine, clock: ManualClock

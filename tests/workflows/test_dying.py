@@ -26,6 +26,8 @@ from tests.support.runs import Runs
 WITHIN_SECONDS = 10.0 + 5.0
 WHY = {"by": "ann", "at": "2026-01-01T00:00:00.000Z", "reason": "wrong day"}
 
+SKIPPED = {"type": "Skipped", "message": "ann skipped it", "traceback": ""}
+
 
 @job("dying.node")
 def node() -> None: ...
@@ -41,6 +43,7 @@ class Seen(NamedTuple):
     state: str
     nodes: dict[str, str]
     ran: Counter[str]
+    jobs: dict[str, str]
 
 
 @dataclass
@@ -171,6 +174,20 @@ PLAYS = {
         lambda runs, run: controlling.pause(runs.relay, run, WHY),
         is_told_to_stop=True,
     ),
+    "a node is skipped while it runs": Play(
+        CHAIN,
+        lambda runs, run: controlling.skip(runs.relay, run, "a", None, SKIPPED),
+        lambda runs, run: runs.lease(),
+        is_told_to_stop=True,
+        outcomes={"a": "dead"},
+    ),
+    "the last node is skipped while it runs": Play(
+        CHAIN[:1],
+        lambda runs, run: controlling.skip(runs.relay, run, "a", None, SKIPPED),
+        lambda runs, run: runs.lease(),
+        is_told_to_stop=True,
+        outcomes={"a": "dead"},
+    ),
     "a signal comes": Play(WAIT, signal),
     "a person says no": Play(WAIT, reject),
     "a wait takes too long": Play(WAIT, let_time_pass),
@@ -228,7 +245,8 @@ def finish(engine: Engine, runs: Runs, run: str, play: Play, clock: ManualClock)
         clock.advance(EVERY_SECONDS)
         services[0].tick()
     assert engine.outbox.routes_with_news(engine.topology.partitions()) == []
-    return Seen(runs.facts(run).state, runs.states(run), Counter(runs.ran))
+    jobs = {key: engine.jobs.get(view.job).state.value for key, view in runs.nodes(run).items() if view.job}
+    return Seen(runs.facts(run).state, runs.states(run), Counter(runs.ran), jobs)
 
 
 def end(runs: Runs, leased: LeasedJob, play: Play) -> None:

@@ -256,7 +256,7 @@ def codec_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def test_the_result_of_a_run_holds_no_more_than_can_be_shown(runs: Runs) -> None:
+def test_results_are_handed_on_as_far_as_there_is_room_for_all_of_them_together(runs: Runs) -> None:
     run = runs.start(*({"key": f"n{number}"} for number in range(20)))
     for leased in runs.lease():
         runs.end(leased, result="x" * 250_000)
@@ -266,6 +266,10 @@ def test_the_result_of_a_run_holds_no_more_than_can_be_shown(runs: Runs) -> None
     whole = [key for key, result in found.items() if isinstance(result, str)]
     assert (len(found), len(whole)) == (20, 16)
     assert found["n19"] == {"cut": True, "bytes": 250_002, "preview": ""}
+    parents = Parents(runs.engine.workflows.parents(run, found))
+    assert len(parents["n15"]) == 250_000
+    with pytest.raises(ResultTooLarge, match="'n16' has 250002 bytes"):
+        parents["n16"]
 
 
 def test_the_result_of_a_run_is_that_of_the_nodes_that_nobody_waits_for(runs: Runs) -> None:

@@ -49,6 +49,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Up to which of them all partitions know how it stands."""
     stopped: int = 0
     """1: the jobs of the cancelled run have been asked to stop."""
+    to_stop: tuple[str, ...] = ()
+    """Jobs of nodes that a person skipped, which may not have been asked to stop yet."""
 
     @property
     def is_over(self) -> bool:

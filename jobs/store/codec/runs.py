@@ -28,6 +28,10 @@ NO_JOB = 2
 """Flag of a node that is no job: it opens into others, or waits for somebody."""
 
 
+STOP = "stop:"
+"""Before the id of a job: the fact that it is to be asked to stop."""
+
+
 class NodeState(NamedTuple):
     """How a node stands."""
 
@@ -123,6 +127,7 @@ def decode_facts(run_id: str, raw: dict[bytes, bytes], counts: dict[bytes, bytes
         id=run_id,
         created_at_ms=int(raw.get(b"created_at") or 0),
         finished_at_ms=int(raw.get(b"finished_at") or 0),
+        to_stop=tuple(name[len(STOP) :].decode() for name in raw if name.startswith(STOP.encode())),
         counts={word.decode(): int(count) for word, count in counts.items()},
         **fields,
     )
