@@ -132,11 +132,13 @@ class Flusher(threading.Thread):
         by_batch = _grouped(settlements)
         routes: set[Route] = set()
         for (route, kind), items in _merged(by_batch).items():
-            if kind is not Drop:
-                self._send(self._senders[kind], route, items)
-                routes.add(route)
-                if self._permits.are_needed:
-                    self._permits.ended(items)
+            if kind is Drop:
+                log.warning("lost the leases of %d jobs: what they did here is not reported", len(items))
+                continue
+            self._send(self._senders[kind], route, items)
+            routes.add(route)
+            if self._permits.are_needed:
+                self._permits.ended(items)
         if routes:
             self._on_settled(routes)
         if not self._untold:  # else the supervisor shall see to what is left open

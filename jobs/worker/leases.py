@@ -107,7 +107,10 @@ class Renewer:
             raise failures[0]
 
     def _renew(self, route: Route, held: dict[HeldLease, ChildHandle]) -> set[ChildHandle]:
-        """The children that have lost leases. The same job may be held twice: handed back, and taken again."""
+        """The children that have lost leases, or handed them back: only they know which, and say so where it matters.
+
+        The same job may be held twice: handed back, and taken again.
+        """
         reply = self._engine.leases.renew(route, [(lease.id, lease.token) for lease in held], self._options.lease_ms)
         lost, ended, cancelled = set(reply.lost), set(reply.ended), set(reply.cancelled)
         losers: set[ChildHandle] = set()
@@ -118,7 +121,6 @@ class Renewer:
             for child, leases in leases_of.items():
                 child.drop({lease for lease in leases if (lease.id, lease.token) in lost | ended})
                 if taken := [(lease.id, lease.token) for lease in leases if (lease.id, lease.token) in lost]:
-                    log.warning("%s lost the leases of %d jobs", child.id, len(taken))
                     child.send(Lost(taken))
                     losers.add(child)
                 if unwanted := [lease for lease in leases if (lease.id, lease.token) in cancelled]:

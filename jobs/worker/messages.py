@@ -92,7 +92,10 @@ class AloneEnded(Message):
 
 
 class Lost(Message):
-    """These leases (job id, token) belong to somebody else now: abandon the attempts, report nothing."""
+    """These leases (job id, token) are no longer this child's: abandon the attempts, report nothing.
+
+    Among them are those that it has just handed back itself.
+    """
 
     leases: list[tuple[str, str]]
 

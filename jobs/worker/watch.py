@@ -7,6 +7,7 @@ then either (it waits in C code, or swallows the exception) is ended with its pr
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
@@ -19,6 +20,8 @@ from jobs.worker.verdict import cancelled, timed_out
 
 if TYPE_CHECKING:
     from jobs.worker.executor import Execution
+
+log = logging.getLogger("jobs.worker")
 
 INSIST_SECONDS = 0.05
 """A handler that cannot be interrupted yet, because its thread is still on the way to it, is tried again so soon."""
@@ -59,13 +62,17 @@ class Watch:
     def _stop_if_it_must(self, execution: Execution) -> None:
         lease, job_id = execution.lease, execution.lease.id
         if self._marks.is_lost(lease):
-            execution.ask_to_stop(LeaseLost(f"The lease of job {job_id} belongs to another worker now."))
+            self._stop_without_lease(execution, f"The lease of job {job_id} belongs to another worker now.")
         elif execution.batch.is_over(monotonic()):
-            execution.ask_to_stop(LeaseLost(f"The lease of job {job_id} could not be renewed in time."))
+            self._stop_without_lease(execution, f"The lease of job {job_id} could not be renewed in time.")
         elif self._marks.is_cancelled(lease):
             reason = cancelled(lease)
             execution.ask_to_stop(reason)
             self._stop_after(self._cancel_grace, execution, reason)
+
+    def _stop_without_lease(self, execution: Execution, why: str) -> None:
+        log.warning("%s Its handler is asked to stop.", why)
+        execution.ask_to_stop(LeaseLost(why))
 
     def _stop(self, execution: Execution, reason: BaseException) -> None:
         if not execution.stop(reason):

@@ -61,7 +61,9 @@ def test_a_lone_end_is_told_at_once_and_its_batch_closed(parts: Parts, flusher: 
     assert parts.states([job.id]) == {"succeeded"}
 
 
-def test_every_way_to_end_arrives(parts: Parts, flusher: Flusher, lease: Any) -> None:
+def test_every_way_to_end_arrives_and_only_a_lost_lease_is_worth_a_warning(
+    parts: Parts, flusher: Flusher, lease: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     batch, jobs = lease(7)
     done, retried, dead, released, charged, parked, dropped = jobs
     flusher.settle(batch, completion(done))
@@ -73,6 +75,7 @@ def test_every_way_to_end_arrives(parts: Parts, flusher: Flusher, lease: Any) ->
     flusher.settle(batch, Drop(dropped.id))
 
     eventually(lambda: parts.closed == [1])
+    assert caplog.messages == ["lost the leases of 1 jobs: what they did here is not reported"]
     found = [parts.get(job.id) for job in jobs]
     assert [job.state for job in found] == ["succeeded", "retry_wait", "dead", "ready", "ready", "ready", "leased"]
     assert [job.attempt for job in found] == [1, 1, 1, 0, 1, 0, 1]

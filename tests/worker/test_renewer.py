@@ -129,7 +129,9 @@ class TestAfterStandingStill:
         assert leased.renewed_at() > before
 
 
-def test_a_job_that_was_handed_back_and_taken_again_is_still_renewed(leased: Leased) -> None:
+def test_a_job_that_was_handed_back_and_taken_again_is_still_renewed(
+    leased: Leased, caplog: pytest.LogCaptureFixture
+) -> None:
     job_id, token = leased.ids[0], new_token()
     leased.engine.leases.release(ROUTE, [(job_id, leased.token)])
     again = leased.engine.leases.lease(ROUTE, worker="host.1", token=token, limit=1, lease_ms=10_000).jobs
@@ -141,3 +143,4 @@ def test_a_job_that_was_handed_back_and_taken_again_is_still_renewed(leased: Lea
     held = {(lease.id, lease.token) for lease in leased.child.leases()[1]}
     assert (job_id, token) in held
     assert (job_id, leased.token) not in held
+    assert caplog.messages == [], "only the child knows whether it has lost it or handed it back"

@@ -118,7 +118,9 @@ def test_a_handler_that_cannot_be_interrupted_yet_is_tried_again(stage: Stage) -
 
 
 @pytest.mark.parametrize("how", ["lost", "late"])
-def test_a_handler_without_a_lease_is_asked_and_still_has_its_time_out(stage: Stage, how: str) -> None:
+def test_a_handler_without_a_lease_is_asked_and_still_has_its_time_out(
+    stage: Stage, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
     job = stage.run(timeout=1.0)
     if how == "lost":
         stage.marks.lost.add((job.lease.id, job.lease.token))
@@ -129,6 +131,8 @@ def test_a_handler_without_a_lease_is_asked_and_still_has_its_time_out(stage: St
     stage.pass_seconds(5.0)
 
     assert [kind for _, kind in job.stopped] == [JobTimeout]
+    [warning] = caplog.messages
+    assert warning.startswith("The lease of job job-1 ")
 
 
 def test_thousands_of_jobs_that_end_at_once_leave_no_timer(stage: Stage) -> None:
