@@ -20,6 +20,9 @@ GIVEN_BACK = 0.1
 BUSY = 0.8
 """Jobs wait while less than this part of the slots is in use: then it is not slots that they wait for."""
 
+SLOTS_ARE_FREE = "slots_are_free"
+"""The reason then. With few slots a single look may say so by chance, of one that is between two jobs."""
+
 
 class AutoscaleRule(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator asks for. Slots are per worker process, times are seconds.
@@ -118,7 +121,7 @@ def _holds_still(rule: AutoscaleRule, seen: Sighting) -> str | None:
         if seen.max_running is not None and seen.running >= seen.max_running:
             return "held_by_max_running"
         if seen.running < BUSY * seen.slots * seen.workers:
-            return "slots_are_free"
+            return SLOTS_ARE_FREE
     return None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from math import inf
 
-from jobs.core.autoscale import Sighting, decide
+from jobs.core.autoscale import SLOTS_ARE_FREE, Sighting, decide
 from jobs.engine import Autoscale, Engine, Pool, PoolSettings
 from jobs.engine.scaling import Scaling
 from jobs.exceptions import LeaseLost
@@ -20,7 +20,8 @@ EVERY_SECONDS = 10.0
 """As often as the measured rates move. Where a rule cools down sooner, the age of the oldest job is worth a look."""
 
 SHORTEST_SECONDS = 1.0
-"""However soon it does."""
+"""However soon it does; and after a look that found slots free though jobs wait: with few slots it may have met one
+between two jobs, and a pool that is too small shall not wait for that."""
 
 IDLE_SECONDS = 60.0
 """Where no pool is to be sized; a pool that is changed is heard of at once."""
@@ -46,16 +47,19 @@ class Autoscaler:
             everything = self._engine.pauses.state().everything
             try:
                 for name, settings in pools.items():
-                    changed += self._scale(token, name, settings, is_paused=everything is not None)
+                    made = self._scale(token, name, settings, is_paused=everything is not None)
+                    changed += made is not None and made.is_change and not made.dry_run
+                    if made is not None and made.reason == SLOTS_ARE_FREE:
+                        self.every = SHORTEST_SECONDS
             except LeaseLost:
                 log.info("another host does the autoscaling now")
         return {"scaled": changed}
 
-    def _scale(self, token: str, name: str, settings: PoolSettings, *, is_paused: bool) -> bool:
-        """Decides over one pool; whether its slots were changed."""
+    def _scale(self, token: str, name: str, settings: PoolSettings, *, is_paused: bool) -> Scaling | None:
+        """What is decided over one pool; None where there is nothing to decide."""
         rule = settings.autoscale
         if rule is None or not self._engine.topology.has(name):
-            return False
+            return None
         pool, now_ms = self._engine.pools.get(name), self._engine.pauses.now_ms()
         history = self._engine.scalings.history(name)
         seen = _sighting(pool, settings, is_paused=is_paused, since_change=_since_change(history, rule, now_ms))
@@ -63,7 +67,7 @@ class Autoscaler:
         if made.is_change:
             would = "would go" if rule.dry_run else "goes"
             log.info("pool %s %s from %d to %d slots: %s", name, would, made.before, made.after, made.reason)
-        return made.is_change and not rule.dry_run
+        return made
 
 
 def _seconds_between_looks(settings: PoolSettings) -> float:

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from jobs.core.job import LeasedJob
 from jobs.engine import EVERYTHING, Engine, WorkerInfo
-from jobs.services.autoscaler import EVERY_SECONDS, IDLE_SECONDS, Autoscaler
+from jobs.services.autoscaler import EVERY_SECONDS, IDLE_SECONDS, SHORTEST_SECONDS, Autoscaler
+from tests.services.conftest import ROUTE
 from tests.support.clock import ManualClock
 
 RULE = {
@@ -21,13 +23,18 @@ RULE = {
 
 
 @pytest.fixture
-def busy(engine: Engine, enqueue: Callable[..., list[str]], lease: Callable[..., Any], clock: ManualClock) -> Engine:
+def leases(enqueue: Callable[..., list[str]], lease: Callable[..., list[LeasedJob]]) -> list[LeasedJob]:
+    """Four jobs that run, of many."""
+    enqueue(50)
+    return lease(4, lease_ms=3_600_000)
+
+
+@pytest.fixture
+def busy(engine: Engine, leases: list[LeasedJob], clock: ManualClock) -> Engine:
     """Four slots of one worker, all in use, and jobs that have waited for 15 seconds."""
     engine.pools.configure("default", slots=4, autoscale=RULE)
     facts: dict[str, Any] = {"host": "h", "hostname": "h", "pid": 1, "started_at_ms": 1, "state": "consuming"}
     engine.workers.beat([WorkerInfo(id="h.1", pools={"default": 4}, **facts)], ttl_ms=3_600_000)
-    enqueue(50)
-    lease(4, lease_ms=3_600_000)
     clock.advance(15)
     return engine
 
@@ -91,6 +98,22 @@ def test_a_second_host_decides_nothing_while_the_first_one_lives(busy: Engine, c
     clock.advance(10)
     assert second.tick() == {"scaled": 1}, "the first one was not heard of for too long"
     assert first.tick() == {"scaled": 0}
+
+
+def test_a_look_that_met_a_slot_between_two_jobs_delays_nothing_for_long(
+    busy: Engine, leases: list[LeasedJob], lease: Callable[..., Any], clock: ManualClock
+) -> None:
+    """Three of four slots work: fewer than the rule asks for, and so it is with every job that ends."""
+    busy.leases.release(ROUTE, [(leases[0].id, leases[0].token)])
+    scaler = Autoscaler(busy, "host")
+
+    assert scaler.tick() == {"scaled": 0}
+    assert (reasons(busy), scaler.every) == (["slots_are_free"], SHORTEST_SECONDS)
+
+    lease(1, lease_ms=3_600_000)
+    clock.advance(SHORTEST_SECONDS)
+    assert scaler.tick() == {"scaled": 1}
+    assert scaler.every == EVERY_SECONDS
 
 
 def test_where_no_pool_is_to_be_sized_nothing_is_asked(engine: Engine) -> None:
