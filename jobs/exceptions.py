@@ -82,6 +82,12 @@ class JobNotFound(SchedulerError):
     code = "job_not_found"
 
 
+class ErrorNotFound(SchedulerError):
+    """No dead job has this error."""
+
+    code = "error_not_found"
+
+
 class RunNotFound(SchedulerError):
     """There is no run of a workflow with this id (any more)."""
 

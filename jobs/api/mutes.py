@@ -10,8 +10,9 @@ from jobs.api.dead_letters import error_groups
 from jobs.core import options
 from jobs.core.duration import seconds
 from jobs.core.job import iso, moment
+from jobs.core.wording import shown
 from jobs.engine import JobFilter, Mute, MuteKind, get_engine
-from jobs.exceptions import OptionInvalid
+from jobs.exceptions import ErrorNotFound, OptionInvalid
 
 LONGEST_SECONDS = 366 * 86_400.0
 
@@ -19,7 +20,9 @@ LONGEST_SECONDS = 366 * 86_400.0
 def mute(kind: MuteKind, subject: str, *, span: float | timedelta, reason: str) -> Mute:
     """Mutes an error (``group``, by its fingerprint) or a type for so many seconds from now, a year at most.
 
-    ``reason`` is needed: others see it. The answer's ``words`` are what people call it. OptionInvalid.
+    An error is one that dead jobs have now, or that is muted already: a slip would mute nothing and say nothing. What
+    nobody has died of yet is muted by its type. ``reason`` is needed: others see it. The answer's ``words`` are what
+    people call it. OptionInvalid, ErrorNotFound.
     """
     options.check_text("subject", subject)
     length = seconds(span, name="span")
@@ -29,6 +32,7 @@ def mute(kind: MuteKind, subject: str, *, span: float | timedelta, reason: str) 
         )
     if not reason.strip():
         raise OptionInvalid("A mute needs a reason: others see it.", fix='Write reason="ticket 212".')
+    words = _words(kind, subject)
     engine = get_engine()
     until = engine.jobs.server_now_ms() + int(length * 1000)
     made = Mute(
@@ -37,7 +41,7 @@ def mute(kind: MuteKind, subject: str, *, span: float | timedelta, reason: str) 
         until_ms=until,
         who=audit.actor().who,
         reason=reason.strip()[:200],
-        words=called(kind, subject)[:200],
+        words=words[:200],
     )
     engine.mutes.set(made)
     audit.record(f"{kind}.mute", subject, reason=made.reason, after={"until": iso(moment(until))})
@@ -59,8 +63,26 @@ def all() -> list[Mute]:
 
 def called(kind: MuteKind, subject: str) -> str:
     """What people call it: an error by that of its newest dead job, or by its fingerprint where it has none now."""
-    found = error_groups(JobFilter(fingerprint=subject), sample=1) if kind == "group" else []
-    return f"{found[0].error_type}: {found[0].message}" if found else subject
+    return _newest_error(subject) or subject if kind == "group" else subject
+
+
+def _words(kind: MuteKind, subject: str) -> str:
+    """What people call that which is to be muted. ErrorNotFound."""
+    if kind == "type":
+        return subject
+    muted = next((mute.words for mute in all() if (mute.kind, mute.subject) == (kind, subject)), "")
+    if words := _newest_error(subject) or muted:
+        return words
+    raise ErrorNotFound(
+        f"No dead job has an error with the fingerprint {shown(subject)}.",
+        fix="See `manage.py dlq groups`. Before its first death, mute its type.",
+    )
+
+
+def _newest_error(fingerprint: str) -> str:
+    """The error of the newest dead job that has this fingerprint; empty where none has."""
+    found = error_groups(JobFilter(fingerprint=fingerprint), sample=1)
+    return f"{found[0].error_type}: {found[0].message}" if found else ""
 
 
 amute = twin(mute, uses_database=True)

@@ -85,6 +85,31 @@ def test_what_the_table_of_groups_names_can_be_muted(cli, dead):
     assert cli("dlq", "groups", "--group", fingerprint).out.splitlines()[1].startswith(fingerprint)
 
 
+@pytest.mark.parametrize("word", ["0123456789ab", "the mail error", "OSError"])
+def test_what_is_the_fingerprint_of_no_dead_job_is_not_muted(cli, dead, word):
+    dead()
+
+    result = cli("dlq", "mute", "--group", word, "--for", "1d", "--reason", "ticket 212")
+
+    assert result.code == 3
+    assert f"fingerprint {word!r}" in result.err
+    assert "dlq groups" in result.err
+    assert api.mutes.all() == []
+
+
+def test_a_mute_gets_a_new_end_though_its_jobs_are_gone(cli, dead):
+    id = dead("user 17 not found")
+    fingerprint = cli("dlq", "groups").out.splitlines()[1].split("\t")[0]
+    cli("dlq", "mute", "--group", fingerprint, "--for", "1h", "--reason", "ticket 212")
+    api.resubmit(id)
+
+    longer = cli("dlq", "mute", "--group", fingerprint, "--for", "2d", "--reason", "they need longer", "--json").json
+
+    [mute] = api.mutes.all()
+    assert (mute.reason, mute.words) == ("they need longer", "OSError: user 17 not found")
+    assert longer["items"][0]["words"] == mute.words
+
+
 def test_a_dead_job_is_resubmitted_with_its_history(cli, dead):
     id = dead()
 
