@@ -9,6 +9,8 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from jobs.core.wording import length
+
 UNKNOWN = "–"
 
 
@@ -40,30 +42,8 @@ def rate(per_second: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A length of time in at most two units: ``340 ms``, ``7.9 s``, ``2 min 10 s``, ``12 h``, ``3 days``."""
-    if seconds is None:
-        return UNKNOWN
-    if seconds < 1:
-        return f"{max(0, round(seconds * 1000))} ms"
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    whole = round(seconds)
-    if whole < 600:
-        return _two_units(whole, 60, "min", 1, "s")
-    if whole < 3600:
-        return f"{whole // 60} min"
-    if whole < 36_000:
-        return _two_units(whole, 3600, "h", 60, "min")
-    if whole < 172_800:
-        return f"{whole // 3600} h"
-    return f"{whole // 86_400} days"
-
-
-def _two_units(whole: int, large: int, large_word: str, small: int, small_word: str) -> str:
-    rest = whole % large // small
-    return f"{whole // large} {large_word}" + (f" {rest} {small_word}" if rest else "")
+    """``340 ms``, ``2 min 10 s``, ``3 days``; unknown → a dash. See ``jobs.core.wording.length``."""
+    return UNKNOWN if seconds is None else length(seconds)
 
 
 def relative(at: datetime | None, now: datetime) -> str:

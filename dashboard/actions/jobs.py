@@ -45,6 +45,8 @@ class JobAction(Action):
     states: frozenset[JobState]
     doing: str
     done: str
+    mends: bool = False
+    """It gets the job going, which is what people open its page for: its button is the loud one there."""
     of: str = ""
     """Stands between its label and what it is done to: ``Set priority of 4 jobs``."""
 
@@ -158,6 +160,7 @@ ACTIONS: tuple[JobAction, ...] = (
         doing="Resubmitting…",
         done="resubmitted",
         states=frozenset({JobState.DEAD, JobState.CANCELLED}),
+        mends=True,
         key="r",
     ),
     _action(
@@ -168,6 +171,7 @@ ACTIONS: tuple[JobAction, ...] = (
         doing="Retrying…",
         done="sent to run again",
         states=frozenset({JobState.RETRY_WAIT}),
+        mends=True,
         key="r",
     ),
     _action(
@@ -178,6 +182,7 @@ ACTIONS: tuple[JobAction, ...] = (
         doing="Starting…",
         done="made ready",
         states=frozenset({JobState.SCHEDULED}),
+        mends=True,
         key="r",
     ),
     _action(

@@ -176,6 +176,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return self.state == JobState.LEASED and self.started_at is not None
 
     @property
+    def begun(self) -> int:
+        """Attempts that have begun: ``attempt`` counts one that a worker has taken and no slot has begun yet."""
+        return self.attempt - (self.state == JobState.LEASED and self.started_at is None)
+
+    @property
     def moved_to(self) -> str:
         """The id of the job that goes on for it, where it was moved to another pool; else empty."""
         result = self.result if self.state != JobState.SUCCEEDED else None

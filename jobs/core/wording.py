@@ -1,4 +1,4 @@
-"""Words for errors: the known word nearest to a mistyped one, and any value in a form that can be shown."""
+"""Words for people: the known word nearest to a mistyped one, any value so that it can be shown, lengths of time."""
 
 from __future__ import annotations
 
@@ -29,3 +29,28 @@ def shown(value: object) -> str:
     except Exception:
         text = f"<{type(value).__name__}>"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def length(seconds: float) -> str:
+    """A length of time in at most two units: ``340 ms``, ``7.9 s``, ``2 min 10 s``, ``12 h``, ``3 days``."""
+    if seconds < 1:
+        return f"{max(0, round(seconds * 1000))} ms"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    if seconds < 59.5:
+        return f"{seconds:.0f} s"
+    whole = round(seconds)
+    if whole < 600:
+        return _two_units(whole, 60, "min", 1, "s")
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 36_000:
+        return _two_units(whole, 3600, "h", 60, "min")
+    if whole < 172_800:
+        return f"{whole // 3600} h"
+    return f"{whole // 86_400} days"
+
+
+def _two_units(whole: int, large: int, large_word: str, small: int, small_word: str) -> str:
+    rest = whole % large // small
+    return f"{whole // large} {large_word}" + (f" {rest} {small_word}" if rest else "")

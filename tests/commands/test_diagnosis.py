@@ -127,8 +127,8 @@ def test_which_side_is_ahead_is_said():
     [ahead] = judge_clock(Server("", {}, True, NOW + timedelta(seconds=60), NOW))
     [behind] = judge_clock(Server("", {}, True, NOW - timedelta(seconds=60), NOW))
 
-    assert "1m ahead of this machine's" in ahead.detail
-    assert "1m behind this machine's" in behind.detail
+    assert "1 min ahead of this machine's" in ahead.detail
+    assert "1 min behind this machine's" in behind.detail
 
 
 def about(check):

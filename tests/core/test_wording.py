@@ -1,8 +1,10 @@
-"""The word that was probably meant."""
+"""The word that was probably meant; values and lengths of time in words."""
 
 from __future__ import annotations
 
-from jobs.core.wording import did_you_mean, shown
+import pytest
+
+from jobs.core.wording import did_you_mean, length, shown
 
 
 def test_a_slip_is_answered_with_the_word() -> None:
@@ -36,3 +38,23 @@ def test_any_value_can_be_shown() -> None:
     assert shown(Broken()) == "<Broken>"
     assert shown("\ud800") == r"'\ud800'"
     assert len(shown("x" * 1000)) == 81
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 ms"),
+        (0.007, "7 ms"),
+        (0.34, "340 ms"),
+        (7.94, "7.9 s"),
+        (41.2, "41 s"),
+        (130, "2 min 10 s"),
+        (120, "2 min"),
+        (41 * 60, "41 min"),
+        (12 * 3600 + 60, "12 h"),
+        (3 * 3600 + 120, "3 h 2 min"),
+        (86_400 * 3, "3 days"),
+    ],
+)
+def test_a_length_of_time(seconds: float, text: str) -> None:
+    assert length(seconds) == text

@@ -251,6 +251,41 @@ class TestJob:
 
         assert "3 of 12: page three" in text(viewer.get(f"/dashboard/jobs/{held.id}/"))
 
+    def test_a_job_that_no_slot_has_begun_has_not_started(self, viewer: Client, shop: Shop) -> None:
+        job_id = shop.ready()
+        route = shop.engine.topology.partitions("default")[0]
+        [held] = shop.engine.leases.lease(route, worker="w", token="t" * 22, limit=1, lease_ms=60_000).jobs
+        address = f"/dashboard/jobs/{job_id}/"
+        assert "none yet, 3 retries allowed" in text(viewer.get(address))
+
+        shop.engine.leases.start(route, [(held.id, held.token, held.leased_at)])
+
+        assert "1 started, 3 retries allowed" in text(viewer.get(address))
+
+    @pytest.mark.parametrize(
+        ("state", "loud"),
+        [
+            ("scheduled", ["/dashboard/actions/job/run-now/"]),
+            ("ready", []),
+            ("leased", []),
+            ("retry_wait", ["/dashboard/actions/job/retry/"]),
+            ("succeeded", []),
+            ("dead", ["/dashboard/actions/job/resubmit/"]),
+            ("cancelled", ["/dashboard/actions/job/resubmit/"]),
+        ],
+    )
+    def test_the_loud_button_gets_the_job_going_and_none_ends_it(
+        self, state: str, loud: list[str], operator: Client, shop: Shop
+    ) -> None:
+        found, address = [], ""
+        for tag, attributes in tags(operator.get(f"/dashboard/jobs/{shop.in_state(state)}/")):
+            if tag == "form":
+                address = str(attributes["action"])
+            if "primary" in str(attributes.get("class")).split():
+                found.append(address)
+
+        assert found == loud
+
     def test_one_that_is_not_there_is_404_in_words(self, viewer: Client) -> None:
         page = viewer.get("/dashboard/jobs/01gone-default.1.0/")
 

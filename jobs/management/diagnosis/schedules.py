@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from jobs import api
+from jobs.core.wording import length
 from jobs.management.diagnosis.finding import Finding
 from jobs.management.diagnosis.server import STORE_SECONDS
-from jobs.management.durations import spoken
 
 
 def check_schedules() -> Iterator[Finding]:
@@ -21,7 +20,7 @@ def check_schedules() -> Iterator[Finding]:
             "schedules",
             "failed",
             f"{len(late):,} should have fired and did not: {first.why}. The first is {first.name}, "
-            f"{spoken(timedelta(seconds=first.seconds))} late.",
+            f"{length(first.seconds)} late.",
             "runworkers",
             "Start a worker host without --no-schedules, or resume the scheduler.",
         )

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from jobs import api
 from jobs.checks import server_problems
+from jobs.core.wording import length
 from jobs.management.diagnosis.finding import Finding, of_message
-from jobs.management.durations import spoken
 
 STORE_SECONDS = 4.0
 """How long the store may take, so that there is time left for what is asked after it."""
@@ -158,13 +158,13 @@ def _judge_memory(server: Server) -> Iterator[Finding]:
 def judge_clock(server: Server) -> Iterator[Finding]:
     skew = server.time - server.asked_at
     if abs(skew) <= SKEW_WARNING:
-        yield Finding("clock", "ok", f"{spoken(abs(skew))} apart from the server")
+        yield Finding("clock", "ok", f"{length(abs(skew).total_seconds())} apart from the server")
         return
     side = "ahead of" if skew > timedelta() else "behind"
     yield Finding(
         "clock",
         "failed" if abs(skew) > SKEW_FAILURE else "warning",
-        f"The server's clock is {spoken(abs(skew))} {side} this machine's: jobs start by the server's.",
+        f"The server's clock is {length(abs(skew).total_seconds())} {side} this machine's: jobs start by the server's.",
         "system clock",
         "Let both keep time with NTP (chrony or systemd-timesyncd).",
     )
