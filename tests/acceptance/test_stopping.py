@@ -93,8 +93,11 @@ def test_endless_loops_do_not_exhaust_a_worker(host: Host, journal: Journal) -> 
     assert journal.pid_of("ran", last.id) == worker
 
 
-def test_each_kind_of_handler_hears_of_its_cancelling_within_half_a_second(host: Host, journal: Journal) -> None:
-    """Without a renewal in between: those come once a second."""
+def test_each_kind_of_handler_hears_of_its_cancelling_within_half_a_second(
+    start_host: StartHost, journal: Journal
+) -> None:
+    """Without a renewal in between: with such leases the first would come after minutes."""
+    start_host("--lease", "600").consuming()
     kinds = {
         "heeded": handlers.heed,
         "interrupted": handlers.asleep.using(timeout=None),

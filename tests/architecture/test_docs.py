@@ -32,6 +32,15 @@ def test_the_reference_is_what_the_code_says():
     assert not stale, f"run `make docs`: {stale}"
 
 
+def test_the_guide_knows_every_reason_why_a_job_does_not_run():
+    source = (ROOT / "jobs" / "engine" / "explain.py").read_text()
+    codes = re.findall(r'(?:code=|_pause\(\s*)"(\w+)"', source)
+
+    _title, *told = re.findall(r"^\| `(\w+)` \|", (DOCS / "guides" / "why.md").read_text(), re.MULTILINE)
+
+    assert sorted(told) == sorted(codes)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
