@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from time import monotonic
 
 from jobs.core.job import LeasedJob, Route
@@ -65,15 +66,43 @@ class Batch:
         return int(moment * 1000 + self.clock_offset)
 
 
-class Marks:
-    """What is to become of single leases: which are lost, whose job was asked to stop, and what was given up.
-
-    A lease is (job id, token): the same job may come back under another token while its old attempt still runs.
+class Leases:
+    """Single leases, each a (job id, token): the same job may come back under another token while its old attempt still
+    runs. Added to from any thread, and forgotten by their batch.
     """
 
     def __init__(self) -> None:
-        self.lost: set[tuple[str, str]] = set()
-        self.cancelled: set[tuple[str, str]] = set()
+        self._by_token: dict[str, set[str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_token)
+
+    def __contains__(self, lease: tuple[str, str]) -> bool:
+        job_id, token = lease
+        return job_id in self._by_token.get(token, ())
+
+    def add(self, lease: tuple[str, str]) -> None:
+        job_id, token = lease
+        self._by_token.setdefault(token, set()).add(job_id)
+
+    def update(self, leases: Iterable[tuple[str, str]]) -> None:
+        for lease in leases:
+            self.add(lease)
+
+    def forget(self, token: str) -> None:
+        """All of one batch."""
+        self._by_token.pop(token, None)
+
+    def clear(self) -> None:
+        self._by_token.clear()
+
+
+class Marks:
+    """What is to become of single leases: which are lost, whose job was asked to stop, and what was given up."""
+
+    def __init__(self) -> None:
+        self.lost = Leases()
+        self.cancelled = Leases()
         self.abandoned: dict[tuple[str, str], bool] = {}  # what this worker gives up as it ends → whether it counts
 
     def is_lost(self, lease: LeasedJob) -> bool:
@@ -81,6 +110,11 @@ class Marks:
 
     def is_cancelled(self, lease: LeasedJob) -> bool:
         return bool(self.cancelled) and (lease.id, lease.token) in self.cancelled
+
+    def forget(self, token: str) -> None:
+        """Every job of this batch has ended. A worker that is never idle would gather marks for ever."""
+        self.lost.forget(token)
+        self.cancelled.forget(token)
 
     def forget_all(self) -> None:
         """Nothing is in hand, so nothing is meant any more: marks may come after the end of what they mark."""

@@ -171,8 +171,9 @@ class Child:
     def _announce(self, batch: Batch, ids: list[str]) -> None:
         self._link.send(Opened(batch.number, batch.token, batch.route, ids))
 
-    def _on_closed(self, batch: int) -> None:
-        self._link.send(Closed(batch))
+    def _on_closed(self, batch: Batch) -> None:
+        self._marks.forget(batch.token)
+        self._link.send(Closed(batch.number))
 
     def _on_burial(self) -> None:
         if self._has_undertaker:

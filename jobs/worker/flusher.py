@@ -39,7 +39,7 @@ PLENTY = 250
 
 
 class Flusher(threading.Thread):
-    """``settle`` from any thread. ``on_closed`` is told the number of each batch whose jobs have all been settled,
+    """``settle`` from any thread. ``on_closed`` is told each batch whose jobs have all been settled,
     ``on_lost`` of a lease (id, token) that the store says is not ours, ``on_burial`` that a job has died.
 
     ``reports``: what running jobs say is told here too, and the last of it before the job's end. ``herald`` and
@@ -50,7 +50,7 @@ class Flusher(threading.Thread):
         self,
         engine: Engine,
         permits: Permits,
-        on_closed: Callable[[int], object],
+        on_closed: Callable[[Batch], object],
         on_lost: Callable[[tuple[str, str]], object],
         on_settled: Callable[[set[Route]], object],
         on_burial: Callable[[], object] = lambda: None,
@@ -197,7 +197,7 @@ class Flusher(threading.Thread):
         for (batch, _), items in by_batch.items():
             batch.remaining -= len(items)
             if batch.remaining == 0:
-                self._on_closed(batch.number)
+                self._on_closed(batch)
 
     def _tell_reports(self, settlements: list[tuple[Batch, Settlement]], *, all_of_them: bool = False) -> None:
         """Before the ends: of a job that has ended nothing more can be told."""

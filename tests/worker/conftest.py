@@ -43,7 +43,7 @@ class Parts:
         self.flusher = Flusher(
             self.engine,
             permits=self.permits,
-            on_closed=self.closed.append,
+            on_closed=lambda batch: self.closed.append(batch.number),
             on_lost=self.marks.lost.add,
             on_settled=lambda _: None,
             on_burial=lambda: self.burials.append("died"),

@@ -13,6 +13,7 @@ import pytest
 from jobs.api import Context, job
 from jobs.engine import Completion
 from jobs.exceptions import JobCancelled, JobTimeout, LeaseLost
+from jobs.worker.batch import Marks
 from jobs.worker.executor import Execution
 from jobs.worker.settlement import Drop, Release
 from tests.worker.bench import Bench, error_of, failure
@@ -40,6 +41,20 @@ def test_a_job_whose_lease_is_lost_or_over_does_not_start_and_is_not_reported(be
 def test_a_job_that_comes_back_under_a_new_token_is_not_taken_for_its_lost_self(bench: Bench) -> None:
     bench.marks.lost.add(("job-1", "token-0"))
     assert isinstance(bench.run_function(lambda: 1), Completion)
+
+
+def test_what_is_known_of_a_batch_is_forgotten_with_it() -> None:
+    marks, mine, other = Marks(), leased(), leased(token="token-2")
+    for of_mark in (marks.lost, marks.cancelled):
+        of_mark.update([(mine.id, mine.token), (other.id, other.token)])
+
+    marks.forget(other.token)
+    assert (marks.is_lost(other), marks.is_cancelled(other)) == (False, False)
+    assert (marks.is_lost(mine), marks.is_cancelled(mine)) == (True, True)
+
+    marks.forget(mine.token)
+    assert not marks.lost
+    assert not marks.cancelled
 
 
 def test_a_result_that_comes_after_the_lease_is_not_reported(bench: Bench) -> None:
