@@ -3,6 +3,7 @@ when the project's time for them is over: nobody can take out one of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NoReturn
 
@@ -25,6 +26,19 @@ class Entries(models.QuerySet["AuditEntry"]):
         old = [*self.filter(at__lt=before).order_by("at").values_list("pk", flat=True)[:most]]
         self.filter(pk__in=old)._raw_delete(router.db_for_write(self.model))
         return len(old)
+
+    def bulk_create(
+        self,
+        objs: Iterable[AuditEntry],
+        batch_size: int | None = None,
+        ignore_conflicts: bool = False,
+        update_conflicts: bool = False,
+        *_replaced: Any,
+        **_options: Any,
+    ) -> list[AuditEntry]:
+        if update_conflicts:
+            raise AppendOnly
+        return super().bulk_create(objs, batch_size, ignore_conflicts)
 
     def update(self, **_values: Any) -> NoReturn:
         raise AppendOnly
@@ -69,10 +83,12 @@ class AuditEntry(models.Model):
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.who}: {self.action} {self.target}".rstrip()
 
-    def save(self, *args: Any, **options: Any) -> None:
+    def save(self, **options: Any) -> None:
         if not self._state.adding:
             raise AppendOnly
-        super().save(*args, **options)
+        super().save(
+            **{**options, "force_insert": True}
+        )  # or one that was made with the id of another would replace it
 
     def delete(self, *_args: Any, **_options: Any) -> NoReturn:
         raise AppendOnly

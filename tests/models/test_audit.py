@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 
 from jobs.models import AuditEntry
 from jobs.models.audit import AppendOnly
@@ -32,10 +32,20 @@ def test_no_way_through_the_orm_changes_or_removes_one(entry: AuditEntry) -> Non
         lambda: AuditEntry.objects.update(who="nobody"),
         lambda: AuditEntry.objects.bulk_update([entry], ["who"]),
         lambda: AuditEntry.objects.update_or_create(pk=entry.pk, defaults={"who": "nobody"}),
+        lambda: AuditEntry.objects.bulk_create(
+            [AuditEntry(pk=entry.pk, who="nobody")], update_conflicts=True, update_fields=["who"], unique_fields=["id"]
+        ),
         lambda: AuditEntry._base_manager.filter(pk=entry.pk).delete(),
     ):
         with pytest.raises(AppendOnly):
             change()
+
+    assert AuditEntry.objects.get().who == "ana"
+
+
+def test_an_entry_that_is_made_with_the_id_of_another_does_not_replace_it(entry: AuditEntry) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic():
+        AuditEntry(pk=entry.pk, who="nobody", action="pool.scale").save()
 
     assert AuditEntry.objects.get().who == "ana"
 
