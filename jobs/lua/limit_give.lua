@@ -21,7 +21,7 @@ local given_now = ARGV[1] -- ms, '' = the server's clock
 local concurrency = tonumber(ARGV[2]) -- places per key, '' = no limit
 local starts = tonumber(ARGV[3]) -- starts per rate key and period, '' = no limit
 local period = tonumber(ARGV[4]) -- ms
-local items = 5 -- ARGV[5..]: "<id>\n<token>"; without a token: a call that nobody will answer
+local over = ARGV[5] -- packed: "<id>\n<token>" of each; without a token: a call that nobody will answer
 
 local CALLS = 500 -- most jobs called at once
 
@@ -29,10 +29,8 @@ local now = server_now(clock, given_now)
 local keys = { holders = holders, counts = counts, called = called, windows = windows, waiters = waiters, due = due, line_of = line_of }
 local state = limit_state(keys, now, concurrency, starts, period)
 
-local fields, ids = {}, {}
-for i = 1, #ARGV - items + 1 do
-  local field = ARGV[items + i - 1]
-  fields[i] = field
+local fields, ids = cmsgpack.unpack(over), {}
+for _, field in ipairs(fields) do
   if string.byte(field, -1) == 10 then -- nothing behind the line break
     ids[#ids + 1] = string.sub(field, 1, -2)
   end

@@ -280,7 +280,7 @@ class TestJob:
         found, address = [], ""
         for tag, attributes in tags(operator.get(f"/dashboard/jobs/{shop.in_state(state)}/")):
             if tag == "form":
-                address = str(attributes["action"])
+                address = str(attributes.get("action"))
             if "primary" in str(attributes.get("class")).split():
                 found.append(address)
 

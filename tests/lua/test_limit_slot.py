@@ -46,6 +46,10 @@ class Slot:
         reply = self.run("limit_take", **wanted(*groups), most=most, route="p.1.0", given_now=now, again=again)
         return str(reply[-1])
 
+    def give(self, *fields: str) -> list[Any]:
+        reply: list[Any] = self.run("limit_give", over=msgspec.msgpack.encode(fields))
+        return reply
+
     def wait(self, *ids: str, line: str = "c") -> list[Any]:
         items = [value for id in ids for value in (id, "k", "r", NOW, f"{1:016}", line)]
         reply: list[Any] = self.run("limit_wait", *items, route="p.1.0")
@@ -73,10 +77,10 @@ def test_a_place_and_a_start_are_taken_together_or_not_at_all(slot: Slot) -> Non
 
 def test_a_place_given_back_twice_is_given_back_once(slot: Slot) -> None:
     slot.take("a", "k", "r")
-    slot.run("limit_give", "a\ntoken")
+    slot.give("a\ntoken")
     slot.take("b", "k", "r", token="other")
 
-    slot.run("limit_give", "a\ntoken")
+    slot.give("a\ntoken")
 
     assert slot.store.client.hgetall(slot.keys.counts) == {b"k": b"1"}
 
@@ -85,7 +89,7 @@ def test_the_same_lease_given_back_twice_in_one_call_is_given_back_once(slot: Sl
     slot.take("a", "k", "r", "b", "k2", "r")
     slot.store.client.hset(slot.keys.counts, "k", 2)
 
-    slot.run("limit_give", "a\ntoken", "a\ntoken")
+    slot.give("a\ntoken", "a\ntoken")
 
     assert slot.store.client.hget(slot.keys.counts, "k") == b"1"
 
@@ -110,7 +114,7 @@ def test_a_call_that_is_made_again_finds_what_it_was_given(slot: Slot) -> None:
 def test_a_called_job_has_its_place_before_it_asks(slot: Slot) -> None:
     slot.take("a", "k", "r")
     slot.wait("b")
-    assert slot.run("limit_give", "a\ntoken")[3:] == ["b", "p.1.0"]
+    assert slot.give("a\ntoken")[3:] == ["b", "p.1.0"]
 
     assert slot.take("c", "k", "r", token="new") == "c"
     assert slot.take("b", "k", "r", token="new") == "g"
@@ -214,7 +218,7 @@ def test_where_somebody_waits_or_was_called_counting_is_not_enough(slot: Slot) -
 
     assert slot.run("limit_turn", given_now=NOW + 2 * PERIOD)[3:] == ["c", "p.1.0"]
     assert start(slot.store, slot.keys, [("other", 1)], **named) == "", "c has its start, and has not come yet"
-    slot.run("limit_give", "c\n")
+    slot.give("c\n")
     assert start(slot.store, slot.keys, [("other", 1)], **named) == "g"
 
 
@@ -258,13 +262,13 @@ def test_a_line_whose_members_nobody_knows_is_emptied(slot: Slot) -> None:
     slot.wait("b", "c")
     slot.store.client.hset(slot.keys.waiters, "b", b"\xff\x00")
 
-    assert slot.run("limit_give", "a\ntoken")[3:] == ["c", "p.1.0"]
+    assert slot.give("a\ntoken")[3:] == ["c", "p.1.0"]
 
 
 CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "limit_take": ((), {"route": "p.1.0", "most": 9, "again": "", **wanted(("k", "r", ["b\nn"]))}),
     "limit_start": ((), {"most": 9, "wanted": msgspec.msgpack.encode((["r"], [1]))}),
-    "limit_give": (("a\ntoken",), {}),
+    "limit_give": ((), {"over": msgspec.msgpack.encode(["a\ntoken"])}),
     "limit_wait": (("b", "k", "r", NOW, f"{1:016}", "c"), {"route": "p.1.0"}),
     "limit_turn": ((), {}),
     "limit_tidy": ((), {"cursor": "0", "count": 9}),

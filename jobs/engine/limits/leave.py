@@ -137,7 +137,7 @@ class Limits:
             route=str(route),
             most=most,
             again="1" if again else "",
-            over=_pack([*map(_field, over)]),
+            over=_pack(_fields(over)),
             wanted=_pack([(*keys, [job.id + suffix for job in of_keys]) for keys, of_keys in groups]),
             when_resent={"again": "1"},
         )
@@ -173,7 +173,7 @@ class Limits:
     def give(self, limits: TypeLimits, leases: Iterable[Lease]) -> None:
         """These leases are over: their places go to the next in line."""
         for batch in batches(leases):
-            self._follow(limits, self._records.run("limit_give", limits, [*map(_field, batch)]))
+            self._follow(limits, self._records.run("limit_give", limits, over=_pack(_fields(batch))))
 
     def turn(self, limits: TypeLimits) -> None:
         """Does what is due without anybody's doing: starts that a rate allows by now, calls that nobody answered."""
@@ -204,7 +204,8 @@ class Limits:
             vain = self._admit(zip(called[::2], called[1::2], strict=True))
             if not vain:
                 return
-            reply = self._records.run("limit_give", limits, [job_id + b"\n" for job_id in vain])
+            calls = [(job_id.decode(errors="replace"), "") for job_id in vain]  # what is no text runs out by itself
+            reply = self._records.run("limit_give", limits, over=_pack(_fields(calls)))
 
     def _admit(self, calls: Iterable[tuple[bytes, bytes]]) -> list[bytes]:
         """Those who will not come."""
@@ -231,9 +232,9 @@ class Limits:
             self._turn_at.pop(type_name, None)
 
 
-def _field(lease: Lease) -> str:
-    """What a lease is called in the slot of its type's limits."""
-    return f"{lease[0]}\n{lease[1]}"
+def _fields(leases: Iterable[Lease]) -> list[str]:
+    """What leases are called in the slot of their type's limits."""
+    return [f"{job_id}\n{token}" for job_id, token in leases]
 
 
 def _groups(

@@ -4,6 +4,15 @@ local function give_places(fields, state)
   if not fields[1] then
     return {}
   end
+  local only = state.only_key()
+  if only then -- whose they were need not be looked up
+    local count = redis.call('HDEL', state.keys.holders, unpack(fields))
+    if count == 0 then
+      return {}
+    end
+    state.change_places(only, -count)
+    return { only }
+  end
   local given, freed, is_given, key_in, number = {}, {}, {}, {}, {}
   for i, holding in ipairs(redis.call('HMGET', state.keys.holders, unpack(fields))) do
     local field = fields[i]

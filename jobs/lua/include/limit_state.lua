@@ -46,6 +46,11 @@ local function limit_state(keys, now, concurrency, starts, period)
     return taken[key]
   end
 
+  -- The key that has all places that are taken; nil where several have some, or none has. As it was before this call.
+  function state.only_key()
+    return redis.call('HLEN', keys.counts) == 1 and redis.call('HKEYS', keys.counts)[1] or nil
+  end
+
   function state.has_place(key)
     return not concurrency or state.places_taken(key) < concurrency
   end
