@@ -9,6 +9,15 @@ from jobs.admin.job_type import JobTypeAdmin
 from jobs.admin.pool import PoolAdmin
 from jobs.admin.run_record import RunRecordAdmin
 from jobs.admin.schedule import ScheduleAdmin
+from jobs.admin.token import ApiTokenAdmin
 from jobs.admin.workflow import WorkflowAdmin
 
-__all__ = ["AuditEntryAdmin", "JobTypeAdmin", "PoolAdmin", "RunRecordAdmin", "ScheduleAdmin", "WorkflowAdmin"]
+__all__ = [
+    "ApiTokenAdmin",
+    "AuditEntryAdmin",
+    "JobTypeAdmin",
+    "PoolAdmin",
+    "RunRecordAdmin",
+    "ScheduleAdmin",
+    "WorkflowAdmin",
+]

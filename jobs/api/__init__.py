@@ -56,7 +56,7 @@ from jobs.api.matching import (
     discard_matching,
     resubmit_matching,
 )
-from jobs.api.producer import aenqueue, aenqueue_many, enqueue, enqueue_many
+from jobs.api.producer import aenqueue, aenqueue_many, enqueue, enqueue_many, pool_of
 from jobs.api.redaction import (
     areveal,
     restored,
@@ -100,13 +100,13 @@ from jobs.registry import JobType as RegisteredType
 from jobs.registry import UniqueBy, registry
 
 if TYPE_CHECKING:
-    from jobs.api import schedules
+    from jobs.api import schedules, tokens
 
 
 def __getattr__(name: str) -> Any:
-    # Schedules are rows, and models can be imported only when Django is set up; the rest works before.
-    if name == "schedules":
-        return import_module("jobs.api.schedules")
+    # These are rows, and models can be imported only when Django is set up; the rest works before.
+    if name in ("schedules", "tokens"):
+        return import_module(f"jobs.api.{name}")
     raise AttributeError(f"module 'jobs.api' has no attribute {name!r}")
 
 
@@ -206,6 +206,7 @@ __all__ = [
     "move",
     "mutes",
     "newest_dead",
+    "pool_of",
     "pools",
     "prioritize",
     "prioritize_many",
@@ -227,6 +228,7 @@ __all__ = [
     "shown_text",
     "shown_value",
     "stats",
+    "tokens",
     "topology",
     "types",
     "wait",

@@ -86,6 +86,14 @@ async def aenqueue_many(
     return await twin(enqueue_many, uses_database=bool(options.get("on_commit")))(type_name, payloads, **options)
 
 
+def pool_of(type_name: str, pool: str | None = None) -> str:
+    """The pool that a job of this type goes to, if it is enqueued now with this ``pool``; None: with none."""
+    if pool is not None:
+        return pool
+    declared = registry.get(type_name).defaults if type_name in registry else JobSpec(type=type_name)
+    return _destination.overrides(type_name).pool or declared.pool
+
+
 def merged(defaults: JobSpec, overrides: TypeOverrides, chosen: Mapping[str, Any]) -> JobSpec:
     """The type's defaults, over them what an operator set for the type, over that the options of this call."""
     changes = {name: value for name in OVERRIDABLE if (value := getattr(overrides, name)) is not None}

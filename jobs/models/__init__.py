@@ -9,9 +9,11 @@ from jobs.models.pool import Pool
 from jobs.models.run_record import RunRecord
 from jobs.models.schedule import Schedule
 from jobs.models.schedule_change import ScheduleChange
+from jobs.models.token import ApiToken
 from jobs.models.workflow import Workflow, WorkflowEdge, WorkflowNode, WorkflowVersion
 
 __all__ = [
+    "ApiToken",
     "AuditEntry",
     "JobType",
     "Pool",

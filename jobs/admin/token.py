@@ -1,0 +1,46 @@
+"""Tokens of the HTTP API in the admin: who has which, and taking them back. Secrets are in no page: none is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from jobs import api
+from jobs.models import ApiToken
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's takes none
+    """To be looked at and revoked. Made by the command ``tokens create``, which shows the secret once."""
+
+    list_display = ("id", "user", "name", "state", "scopes", "created_at", "expires_at", "last_used_at")
+    list_display_links = None
+    list_filter = (("revoked_at", admin.EmptyFieldListFilter), "user")
+    search_fields = ("name",)
+    list_select_related = ("user",)
+    show_full_result_count = False
+    actions = ("revoke",)
+
+    @admin.display(description="state")
+    def state(self, row: ApiToken) -> str:
+        return row.state_at(timezone.now())
+
+    @admin.action(description="Revoke selected tokens", permissions=["delete"])
+    def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
+        with api.audit.acting(request.user.get_username(), "admin"):
+            revoked = [api.tokens.revoke(id) for id in queryset.values_list("pk", flat=True)]
+        messages.success(request, f"{len(revoked)} revoked: from now on they open nothing.")
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Without deleting: a token that was revoked stays listed, so that the audit log can be read beside it."""
+        return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
