@@ -12,13 +12,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import choose_encoder
 
+from dashboard.api.access import caller_of
+from dashboard.api.errors import Unauthorized, answer_to
 from dashboard.overall import UNREACHABLE
 from dashboard.permissions import VIEW, requires
 from jobs import api
@@ -218,14 +221,19 @@ REGISTRY.register(Collector())
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponseBase:
-    """For a scraper with the token of ``SCHEDULER["METRICS_TOKEN"]``, or for whoever may see the dashboard."""
+    """For a scraper with the token of ``SCHEDULER["METRICS_TOKEN"]`` or one of the API that may look, or for whoever
+    may see the dashboard.
+    """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if not scheme:
         return _for_people(request)
     if scheme.lower() == "bearer" and api.stats.is_metrics_token(token.strip()):
         return _exposition(request)
-    answer = {"code": "unauthorized", "message": "This token is not the one of SCHEDULER['METRICS_TOKEN'].", "fix": ""}
-    return JsonResponse({"error": answer}, status=401, headers={"WWW-Authenticate": "Bearer"})
+    try:
+        caller_of(request).refuse_without(VIEW)
+    except (Unauthorized, PermissionDenied) as error:
+        return answer_to(request, error)
+    return _exposition(request)
 
 
 def _exposition(request: HttpRequest) -> HttpResponseBase:

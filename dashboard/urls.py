@@ -44,4 +44,5 @@ urlpatterns = [
     path("accounts/login/", login.Login.as_view(), name="login"),
     path("accounts/logout/", LogoutView.as_view(), name="logout"),
     path("dashboard/", include(dashboard)),
+    path("api/v1/", include("dashboard.api.urls")),
 ]

@@ -171,9 +171,9 @@ def _enqueue(order: Order) -> Told:
 
 class NewAction(Action):
     def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
-        type = api.job_types().get(given.get("type", ""))
-        pool = given.get("pool", "").strip() or (type.pool if type else "")  # as its form reads it
-        return frozenset({pool}) if pool else frozenset()
+        name = given.get("type", "")
+        pool = given.get("pool", "").strip() or None  # as its form reads it
+        return frozenset({api.pool_of(name, pool)}) if pool or name in api.job_types() else frozenset()
 
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         name = given.get("type", "")

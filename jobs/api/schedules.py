@@ -33,14 +33,17 @@ from jobs.api.schedule_status import (
     status,
 )
 from jobs.core import schedule
-from jobs.core.job import moment
+from jobs.core.job import iso, moment
 from jobs.core.schedule import Preview
 from jobs.core.schedule.plan import Plan, milliseconds_of
 from jobs.core.wording import shown
 from jobs.engine import get_engine
-from jobs.exceptions import ScheduleInvalid
+from jobs.exceptions import ScheduleInvalid, SchedulerError
 from jobs.models import Schedule, ScheduleChange
 from jobs.services.firing import pool_of
+
+MOST_LISTED = 1_000
+"""Schedules of one page, and firings to come of one schedule."""
 
 # --- definitions -----------------------------------------------------------------------------------------------------
 
@@ -73,6 +76,13 @@ def list() -> Sequence[Schedule]:
 def named(names: Iterable[str]) -> Sequence[Schedule]:
     """Those of these names that there are, by name."""
     return [*Schedule.objects.filter(name__in=[*names]).order_by("name")]
+
+
+def page(cursor: str | None = None, limit: int = 50) -> tuple[Sequence[Schedule], str | None]:
+    """So many schedules by name, after the one that the cursor names, and the cursor of the next page."""
+    limit = max(1, min(limit, MOST_LISTED))
+    rows = [*Schedule.objects.filter(name__gt=cursor or "").order_by("name")[: limit + 1]]
+    return rows[:limit], rows[limit - 1].name if len(rows) > limit else None
 
 
 def delete(name: str) -> None:
@@ -122,6 +132,29 @@ def pools_of(names: Iterable[str]) -> frozenset[str]:
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------
+
+
+def document(row: Schedule, stands: ScheduleStatus) -> dict[str, Any]:
+    """The JSON of a schedule as people may see it: its definition, and how it stands."""
+    return shown_fields(row.as_dict()) | stands.as_dict()
+
+
+def shown_document(name: str, count: int = 5) -> dict[str, Any]:
+    """The same of one schedule, with so many firings to come and the last ones that were. ScheduleNotFound."""
+    row = get(name)
+    stands = status([name])[name]
+    firings = [firing.as_dict() for firing in stands.firings]
+    return {**document(row, stands), "next": [iso(at) for at in coming(name, count)], "firings": firings}
+
+
+def coming(name: str, count: int) -> Sequence[datetime]:
+    """As ``upcoming``; none where the row cannot be a schedule, and says so in its ``error``. ScheduleNotFound."""
+    try:
+        return upcoming(name, min(count, MOST_LISTED))
+    except ScheduleNotFound:
+        raise
+    except SchedulerError:
+        return []
 
 
 def preview(
@@ -217,8 +250,10 @@ __all__ = [
     "backfill",
     "backfill_count",
     "changes",
+    "coming",
     "create",
     "delete",
+    "document",
     "export",
     "forecast",
     "get",
@@ -227,6 +262,7 @@ __all__ = [
     "list",
     "named",
     "next_to_fire",
+    "page",
     "pause",
     "pools_of",
     "preview",
@@ -234,6 +270,7 @@ __all__ = [
     "resume",
     "revert",
     "run",
+    "shown_document",
     "shown_fields",
     "state_word",
     "status",

@@ -122,6 +122,11 @@ def nodes(run_id: str, since: int = 0, limit: int = 1000, *, live: bool = False)
     return _asked(found) if live else found
 
 
+def shown_facts(run: RunFacts) -> dict[str, Any]:
+    """The JSON of a run in a list, as people may see it."""
+    return {**run.as_dict(), "payload": shown_value("", run.payload)}
+
+
 def first_failures(run_ids: Sequence[str]) -> Mapping[str, NodeView]:
     """Run → the first of its nodes that died or was cancelled; runs in which none has are left out."""
     return get_engine().workflows.first_failures(run_ids)

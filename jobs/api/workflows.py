@@ -50,6 +50,7 @@ from jobs.api.workflow_runs import (
     nodes,
     results,
     shown_document,
+    shown_facts,
     start,
     wait,
 )
@@ -105,6 +106,7 @@ __all__ = [
     "retry",
     "retry_plan",
     "shown_document",
+    "shown_facts",
     "signal",
     "skip",
     "start",

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from jobs.exceptions import SchedulerError
+
+LONGEST_MESSAGE = 1_000
+"""Characters of an error that are shown."""
+
 _LISTED = 8
 _LONGEST = 80
 
@@ -54,3 +59,16 @@ def length(seconds: float) -> str:
 def _two_units(whole: int, large: int, large_word: str, small: int, small_word: str) -> str:
     rest = whole % large // small
     return f"{whole // large} {large_word}" + (f" {rest} {small_word}" if rest else "")
+
+
+def error_dict(error: SchedulerError) -> dict[str, str]:
+    """The error as it stands in JSON, on the command line as in the HTTP API."""
+    return {"code": error.code, "message": shortened(str(error)), "fix": error.fix}
+
+
+def shortened(text: str) -> str:
+    """The text without its middle where it is very long: it may quote what was typed, and that may be a whole file."""
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    half = LONGEST_MESSAGE // 2
+    return f"{text[:half]} … {text[-half:]}"

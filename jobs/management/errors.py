@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import CommandError
 from django.db import Error as DatabaseError
 
+from jobs.core.wording import shortened
 from jobs.exceptions import (
     DuplicateJob,
     JobNotFound,
@@ -31,9 +32,6 @@ from jobs.exceptions import (
     WorkflowInvalid,
     WrongState,
 )
-
-LONGEST_MESSAGE = 1_000
-"""Characters of an error that are shown."""
 
 
 class Exit(IntEnum):
@@ -68,11 +66,6 @@ def exit_for(error: SchedulerError) -> Exit:
         if isinstance(error, classes):
             return code
     return Exit.NOT_FOUND if error.code.endswith("_not_found") else Exit.FAILED
-
-
-def error_dict(error: SchedulerError) -> dict[str, str]:
-    """The error as it stands in JSON, on the command line as in the HTTP API."""
-    return {"code": error.code, "message": shortened(str(error)), "fix": error.fix}
 
 
 class CommandFailed(CommandError):
@@ -135,14 +128,6 @@ def _failed(error: BaseException, code: str, *, before: str = "", fix: str = "")
 def usage(message: str, *, fix: str = "") -> CommandFailed:
     """A command line that cannot be carried out as written."""
     return CommandFailed(message, exit=Exit.USAGE, code="usage", fix=fix)
-
-
-def shortened(text: str) -> str:
-    """The text without its middle where it is very long: it may quote what was typed, and that may be a whole file."""
-    if len(text) <= LONGEST_MESSAGE:
-        return text
-    half = LONGEST_MESSAGE // 2
-    return f"{text[:half]} … {text[-half:]}"
 
 
 def sentence(text: str) -> str:

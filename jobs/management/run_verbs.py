@@ -119,7 +119,7 @@ def show_list(
 ) -> None:
     page = api.workflows.list(name=name, state=state, cursor=cursor, limit=limit)
     if output.as_json:
-        items = [{**run.as_dict(), "payload": api.shown_value("", run.payload)} for run in page.items]
+        items = [api.workflows.shown_facts(run) for run in page.items]
         output.document({"items": items, "next_cursor": page.next_cursor})
         return
     if page.items:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobs.api.schedules import FiringView, ScheduleStatus, shown_fields, state_word
+from jobs.api.schedules import FiringView, ScheduleStatus, document, shown_fields, state_word
 from jobs.core.schedule import Rule
 from jobs.exceptions import SchedulerError
 from jobs.management.durations import spoken
@@ -25,7 +25,7 @@ class Shown(NamedTuple):
     status: ScheduleStatus
 
     def as_dict(self) -> dict[str, Any]:
-        return shown_fields(self.row.as_dict()) | self.status.as_dict()
+        return document(self.row, self.status)
 
 
 def standing(shown: Shown) -> str:

@@ -18,10 +18,11 @@ from jobs.api import BulkOperation, BulkProgress, JobFilter, Page
 from jobs.core.bulk import USUAL, BulkAction
 from jobs.core.job import Job
 from jobs.core.states import JobState
+from jobs.core.wording import error_dict
 from jobs.exceptions import SchedulerError, WrongState
 from jobs.management.arguments import is_filtered, job_filter
 from jobs.management.columns import JOBS, job_dict, operation_dict, operation_words, state_word
-from jobs.management.errors import CommandFailed, Exit, error_dict, exit_for, failure_of, sentence, usage
+from jobs.management.errors import CommandFailed, Exit, exit_for, failure_of, sentence, usage
 from jobs.management.interrupts import finishing_steps
 from jobs.management.output import Column, Output
 

@@ -8,6 +8,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from jobs import api
+from tests.dashboard.asking import Program
 from tests.dashboard.seeding import Shop
 
 ROLES = {
@@ -66,3 +68,21 @@ def operator(login: Login) -> Client:
 @pytest.fixture
 def administrator(login: Login) -> Client:
     return login("administrator")
+
+
+@pytest.fixture
+def program(user: Callable[[str], User]) -> Callable[..., Program]:
+    """``program("viewer", "enqueue")``: one with a token of that person, within these scopes."""
+
+    def make(role: str, *scopes: str) -> Program:
+        person = User.objects.filter(username=role).first() or user(role)
+        return Program(api.tokens.create(person.get_username(), scopes=scopes)[0])
+
+    return make
+
+
+@pytest.fixture
+def root(db: None) -> Program:
+    """One that may do everything."""
+    User.objects.create_superuser("root")
+    return Program(api.tokens.create("root")[0])

@@ -28,7 +28,21 @@ SINGLE = {
     "/dashboard/schedules/?name=nightly": 50,
     "/dashboard/snapshot/": 36,
 }
-PATHS = {f"/dashboard/{'' if panel.slug == 'overview' else panel.slug + '/'}": 72 for panel in PANELS} | SINGLE
+API = {
+    "/api/v1/jobs?state=ready": 48,
+    "/api/v1/dlq?search=funds": 48,
+    "/api/v1/dlq/groups": 48,
+    "/api/v1/pools": 36,
+    "/api/v1/pools/billing": 36,
+    "/api/v1/scheduler": 36,
+    "/api/v1/stats": 60,
+    "/api/v1/workers": 12,
+    "/api/v1/schedules": 24,
+    "/api/v1/schedules/nightly": 24,
+    "/api/v1/workflows": 12,
+    "/api/v1/workflows/definitions": 12,
+}
+PATHS = {f"/dashboard/{'' if panel.slug == 'overview' else panel.slug + '/'}": 72 for panel in PANELS} | SINGLE | API
 """Page → most round trips to the store that it may take, with two pools and nothing remembered."""
 
 MOST_QUERIES = 14

@@ -20,7 +20,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from dashboard.actions import ACTIONS
 from dashboard.models import SavedView
 from dashboard.panels import BY_SLUG
-from dashboard.permissions import VIEW
+from dashboard.permissions import ENQUEUE, VIEW
 from jobs import api
 from jobs.engine import Engine, get_engine
 from jobs.models import Schedule
@@ -34,6 +34,11 @@ pytestmark = pytest.mark.django_db
 
 OPEN = {"livez", "readyz", "accounts/login/", "accounts/logout/", "favicon.ico", ""}
 """What may be asked for without a login: it shows nothing and changes nothing but the asker's own session."""
+
+API = "api/v1/"
+
+LOGGED_IN = {f"{API}openapi.json", API, f"{API}<path:rest>"}
+"""What takes a login and no permission: it tells what the API is, or that there is nothing."""
 
 OWN_CHOICES = {"dashboard/theme/", "dashboard/timezone/"}
 """What changes nothing but the asker's own cookies."""
@@ -88,6 +93,8 @@ class Things:
         verb = rest.partition("/")[2].strip("/")
         state = {"retry": "retry_wait", "run-now": "scheduled", "cancel": "ready", "move": "ready"}.get(verb, "dead")
         state = "ready" if verb == "prioritize" else state
+        if address.startswith(f"/{API}"):
+            return [""]  # it stands in the address
         return self._by_noun.get(rest.partition("/")[0], [self.jobs[state]] if rest else [self.jobs["dead"], "default"])
 
     def fields(self, id: str) -> dict[str, Any]:
@@ -123,7 +130,12 @@ def _bulk_operation(shop: Shop) -> str:
 def concrete(route: str, things: Things) -> list[str]:
     """The addresses that a route stands for, its parts replaced by what there is."""
     found = [f"/{route}"]
+    verb = route.rpartition("/")[2]
     parts = {
+        "jobs/<thing:id>": [f"jobs/{id}" for id in things.ids(f"/actions/job/{verb}/")],
+        "workers/<thing:id>": ["workers/h/1"],
+        "schedules/<thing:name>": ["schedules/nightly"],
+        "<path:rest>": ["nothing"],
         "<slug:slug>": [*BY_SLUG, "job"],
         "<slug:noun>/<slug:verb>": [f"{action.noun}/{action.verb}" for action in ACTIONS],
         "<slug:verb>": sorted({action.verb for action in ACTIONS}),
@@ -162,6 +174,8 @@ def _models() -> list[Any]:
 def ask(client: Client, method: str, address: str, fields: dict[str, Any], *, machine: bool = False) -> Any:
     """By hand: with the form's token, and of the kind that the page's script makes where ``machine``."""
     client.cookies["csrftoken"] = TOKEN
+    if address.startswith(f"/{API}"):
+        return _ask_api(client, method, address, fields)
     headers = {"accept": "application/json" if machine else "text/html", "x-csrftoken": TOKEN}
     if method == "get":
         return client.get(address, fields, headers=headers)
@@ -171,10 +185,33 @@ def ask(client: Client, method: str, address: str, fields: dict[str, Any], *, ma
     return client.generic(method.upper(), address, json.dumps(body), content_type="application/json", headers=headers)
 
 
+ORDERS = {
+    "jobs": {"type": "email.send", "payload": {"to": "a@example.com", "subject": "x"}},
+    "workflows": {"workflow": {"name": "a", "nodes": [{"key": "a", "type": "x", "approval": "Go?"}]}},
+    "scale": {"slots": 3},
+    "limit": {"max_running": 3},
+    "signal": {"name": "x"},
+    **{verb: {"node": "default"} for verb in ("skip", "approve", "reject")},
+}
+"""Last part of an address → a body that it takes; others need none."""
+
+
+def _ask_api(client: Client, method: str, address: str, fields: dict[str, Any]) -> Any:
+    """With the session, and what shows that a page of ours sent it: as a program with a token, but for the token."""
+    body = json.dumps(ORDERS.get(address.rpartition("/")[2], {}))
+    headers = {"x-csrftoken": TOKEN}
+    return client.generic(method.upper(), address, body, content_type="application/json", headers=headers)
+
+
 @pytest.mark.parametrize(("route", "pattern"), list(addresses()), ids=[route or "home" for route, _ in addresses()])
 def test_every_address_declares_its_permission(route: str, pattern: URLPattern) -> None:
     needed = getattr(pattern.callback, "required_permissions", None)
-    if route in OPEN:
+    if route in OPEN | LOGGED_IN:
+        return
+    if route.startswith(API) and hasattr(pattern.callback, "operations"):
+        for method, operation in pattern.callback.operations.items():
+            [needs] = operation.auth_callbacks
+            assert needs.permissions == (ENQUEUE,) or VIEW in needs.permissions, (method, route)
         return
     assert needed is not None, f"{route}: decorate the view with requires(…)"
     assert route in OWN_CHOICES or VIEW in needed, f"{route}: what shows or does something needs {VIEW} at least"
@@ -211,7 +248,7 @@ def test_who_may_not_look_is_shown_nothing(role: str, login: Login, shop: Shop) 
     things, client = Things(shop), login(role)
     shown = []
     for route, _ in addresses():
-        if route in OPEN | OWN_CHOICES:
+        if route in OPEN | OWN_CHOICES | LOGGED_IN:
             continue
         for address in concrete(route, things):
             response = ask(client, "get", address, things.fields(things.jobs["dead"]))

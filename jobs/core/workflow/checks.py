@@ -100,7 +100,7 @@ def spec_options(node: Node) -> dict[str, Any]:
     """The options of the node's job as ``jobs.core.options`` wants them. Raises OptionInvalid."""
     found = node.options()
     if node.backoff is not None:
-        found["backoff"] = _backoff(node.backoff)
+        found["backoff"] = backoff_of(node.backoff)
     return options.check_options(found)
 
 
@@ -233,7 +233,8 @@ _USUAL = {"on_timeout": "fail"}
 _TAKEN = {RUN: "the run", EACH: "the item of a list"}
 
 
-def _backoff(retries: Retries) -> Backoff:
+def backoff_of(retries: Retries) -> Backoff:
+    """The backoff that the object describes. OptionInvalid for a field that its kind does not have."""
     kinds: dict[str, type[Backoff]] = {"exponential": Exponential, "linear": Linear, "fixed": Fixed}
     kind = kinds[retries.kind]
     given = msgspec.to_builtins(retries)

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from jobs import api
-from jobs.api.schedules import BackfillProgress, Imported, ScheduleNotFound, ScheduleStatus
+from jobs.api.schedules import BackfillProgress, Imported, ScheduleStatus
 from jobs.core.schedule import Firing
-from jobs.exceptions import SchedulerError
 from jobs.management import durations
 from jobs.management.arguments import MAX_LIMIT, Parser, Verbs, positive
 from jobs.management.base import VerbCommand
@@ -100,17 +99,16 @@ class Command(VerbCommand):
             output.note(f"Warning: {len(late):,} of {len(shown):,} are late: {late[0].status.late_why}.")
 
     def show(self, output: Output, *, name: str, count: int, **_options: Any) -> None:
+        if output.as_json:
+            output.document(api.schedules.shown_document(name, count))
+            return
         row = api.schedules.get(name)
         stands = api.schedules.status([name])[name]
-        coming = _coming(name, count)
-        if output.as_json:
-            firings = [firing.as_dict() for firing in stands.firings]
-            output.document({**Shown(row, stands).as_dict(), "next": _iso(coming), "firings": firings})
-            return
+        coming = api.schedules.coming(name, count)
         output.facts(facts_of(row, stands))
         if coming:
             output.heading("Next firings")
-            output.table((Column[datetime]("UTC", lambda at: at),), coming)
+            output.table((Column[datetime]("UTC", lambda at: at),), [*coming])
         if stands.firings:
             output.heading("Last firings")
             output.table(FIRED, stands.firings)
@@ -313,15 +311,6 @@ def _name(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME", help="name of the schedule")
 
 
-def _coming(name: str, count: int) -> list[datetime]:
-    try:
-        return [*api.schedules.upcoming(name, min(count, MAX_LIMIT))]
-    except ScheduleNotFound:
-        raise
-    except SchedulerError:
-        return []  # the row cannot be a schedule: its error is shown
-
-
 def _confirm(output: Output, question: str, *, yes: bool) -> None:
     if yes:
         return
@@ -359,7 +348,3 @@ def _outcomes(done: Imported) -> Iterator[tuple[str, str]]:
 
 def _jobs(count: int) -> str:
     return "1 job" if count == 1 else f"{count:,} jobs"
-
-
-def _iso(moments: list[datetime]) -> list[str]:
-    return [at.isoformat(timespec="milliseconds").replace("+00:00", "Z") for at in moments]

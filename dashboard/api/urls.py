@@ -1,0 +1,94 @@
+"""The addresses of the API, with what every one of them does alike: HEAD, OPTIONS, wrong methods, unknown addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, path, register_converter, resolve
+from django.views.decorators.csrf import csrf_exempt
+from ninja.operation import PathView
+
+from dashboard.api import documentation
+from dashboard.api.access import caller_of
+from dashboard.api.errors import answer_to, refused
+from dashboard.api.operations import api
+
+
+class Thing:
+    """A name or an id, which may hold slashes; not at its ends, so that an address may end with one."""
+
+    regex = r"[^/](?:.*[^/])?"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+register_converter(Thing, "thing")
+
+
+View = Callable[..., HttpResponseBase]
+
+
+def door(view: View, methods: frozenset[str]) -> View:
+    """The view behind what is the same at each address. HEAD is GET, of which the server sends no body."""
+
+    @csrf_exempt  # whoever comes with a session is asked for the token of CSRF by ``access``
+    @wraps(view)
+    def opened(request: HttpRequest, **parts: Any) -> HttpResponseBase:
+        allowed = {"Allow": ", ".join(sorted(methods | {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set())))}
+        if request.method == "OPTIONS":
+            return HttpResponse(status=204, headers=allowed)
+        if request.method == "HEAD" and "GET" in methods:
+            request.method = "GET"
+        if request.method not in methods:
+            return refused(405, "method_not_allowed", f"{request.method} does nothing here.", headers=allowed)
+        try:
+            return view(request, **parts)
+        except Exception as error:  # what is wrong before a view of the API is reached, or in one that is none of its
+            return answer_to(request, error)
+
+    return opened
+
+
+def _operations() -> Iterator[URLPattern]:
+    """One address for each path, whatever the number of its methods."""
+    for bound in api._get_bound_routers():
+        for route, view in bound.path_operations.items():
+            yield _pattern(f"{bound.prefix}{route}", view)
+
+
+def _pattern(route: str, view: PathView) -> URLPattern:
+    methods = frozenset(method for operation in view.operations for method in operation.methods)
+    opened = door(view.get_view(), methods)
+    opened.operations = {method: one for one in view.operations for method in one.methods}  # type: ignore[attr-defined]  # read by the test that walks all addresses
+    return path(route.strip("/").replace("{", "<").replace("}", ">"), opened, name="api")
+
+
+def elsewhere(request: HttpRequest, rest: str) -> HttpResponseBase:
+    """An address with a slash at its end is the one without; of any other there is nothing."""
+    if rest.endswith("/"):
+        found = resolve(request.path_info.rstrip("/"))
+        if found.func is not _elsewhere:
+            request.resolver_match = found
+            return found.func(request, **found.kwargs)  # type: ignore[no-any-return]
+    caller_of(request)
+    raise Http404
+
+
+EVERY = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+_elsewhere = door(elsewhere, EVERY)
+
+urlpatterns = [
+    path("openapi.json", door(documentation.openapi, frozenset({"GET"})), name="openapi"),
+    path("docs", door(documentation.docs, frozenset({"GET"})), name="api_docs"),
+    *_operations(),
+    path("", door(documentation.index, frozenset({"GET"})), name="api_index"),
+    path("<path:rest>", _elsewhere, name="api_elsewhere"),
+]

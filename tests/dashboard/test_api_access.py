@@ -1,0 +1,162 @@
+"""Who may ask the HTTP API for what: nobody without a token or a session, nobody more than their permissions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.utils import timezone
+
+from dashboard.api.operations import api as operations
+from jobs import api
+from jobs.models import ApiToken, AuditEntry, Pool
+from tests.dashboard.asking import Program
+from tests.dashboard.browsing import TOKEN
+from tests.dashboard.conftest import ROLES, Login
+from tests.dashboard.seeding import Shop
+
+pytestmark = pytest.mark.django_db
+
+Programs = Callable[..., Program]
+
+
+def every_operation() -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Method, address with things that are not there, and the permissions that it takes."""
+    for bound in operations._get_bound_routers():
+        for route, view in bound.path_operations.items():
+            for operation in view.operations:
+                [needs] = operation.auth_callbacks
+                address = re.sub(r"{[^}]*}", "nothing", f"{bound.prefix}{route}").strip("/")
+                yield operation.methods[0].lower(), address, frozenset(needs.permissions)
+
+
+OPERATIONS = [*every_operation()]
+
+
+def test_there_are_as_many_operations_as_the_walk_finds() -> None:
+    assert len(OPERATIONS) > 35
+    assert all(needs for _, _, needs in OPERATIONS)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        Program(),
+        Program("mainspring_wrong"),
+        Program(authorization="Basic YW5hOmFuYQ=="),
+        Program(authorization="Bearer"),
+    ],
+    ids=["no token", "a wrong one", "a password", "an empty one"],
+)
+def test_nobody_unknown_is_answered_anything(program: Program) -> None:
+    for method, address, _ in [*OPERATIONS, ("get", "openapi.json", ""), ("get", "docs", ""), ("get", "", "")]:
+        answer = program.ask(method, address)
+
+        assert (answer.status, answer.code) == (401, "unauthorized"), address
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("role", sorted(ROLES))
+def test_each_operation_obeys_those_with_its_permissions_and_no_others(role: str, program: Programs) -> None:
+    held = {f"jobs.{name}" for name in ROLES[role]}
+    asking = program(role)
+    for method, address, needs in OPERATIONS:
+        answer = asking.ask(method, address)
+
+        assert (answer.status != 403) == (needs <= held), (method, address)
+        if answer.status == 403:
+            assert any(permission in answer.words for permission in needs - held)
+
+
+@pytest.mark.parametrize(
+    ("scope", "allowed"),
+    [
+        ("view", {"jobs.view_dashboard"}),
+        ("enqueue", {"jobs.enqueue"}),
+        ("operate", {"jobs.view_dashboard", "jobs.operate"}),
+        ("administer", {"jobs.view_dashboard", "jobs.administer"}),
+    ],
+)
+def test_a_token_does_no_more_than_its_scopes_say(scope: str, allowed: set[str], program: Programs) -> None:
+    User.objects.create_superuser("root")
+    asking = program("root", scope)
+    for method, address, needs in OPERATIONS:
+        if method == "get" or address in ("jobs", "jobs/nothing", "pools/nothing/resume", "workflows"):
+            assert (asking.ask(method, address).status != 403) == (needs <= allowed), (method, address)
+
+
+def test_a_scope_gives_nobody_what_they_may_not(program: Programs) -> None:
+    assert program("viewer", "operate").post("scheduler/pause").status == 403
+
+
+def test_a_token_that_is_revoked_or_over_opens_nothing(program: Programs) -> None:
+    revoked, expired = program("viewer"), program("viewer")
+    assert revoked.get("pools").status == expired.get("pools").status == 200
+    first, second = ApiToken.objects.all()
+    api.tokens.revoke(first.pk)
+    ApiToken.objects.filter(pk=second.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+
+    assert revoked.get("pools").status == expired.get("pools").status == 401
+
+
+def test_a_session_may_look_and_acts_only_with_the_token_of_the_form(login: Login) -> None:
+    browser = login("operator")
+    browser.cookies["csrftoken"] = TOKEN
+
+    assert browser.get("/api/v1/pools").status_code == 200
+    forged = browser.post("/api/v1/scheduler/pause", "{}", content_type="application/json")
+    assert (forged.status_code, forged.json()["error"]["code"]) == (403, "csrf_failed")
+    assert api.scheduler.paused() is None
+    meant = browser.post(
+        "/api/v1/scheduler/pause", "{}", content_type="application/json", headers={"x-csrftoken": TOKEN}
+    )
+    assert meant.status_code == 200
+    assert api.scheduler.paused() is not None
+
+
+def test_with_a_token_the_session_beside_it_counts_for_nothing(login: Login) -> None:
+    browser = login("administrator")
+
+    assert browser.get("/api/v1/pools", headers={"authorization": "Bearer mainspring_wrong"}).status_code == 401
+
+
+def test_a_pool_that_is_kept_for_a_group_is_closed_to_others(program: Programs, shop: Shop) -> None:
+    Pool.objects.create(name="billing").operators.add(Group.objects.create(name="billing"))
+    User.objects.create_superuser("root")
+    job = shop.dead(pool="billing")
+    shop.worker(host="h", pools={"billing": 2})
+    operator, administrator = program("operator"), program("administrator")
+
+    refusals = [
+        operator.post("pools/billing/pause"),
+        operator.post("pools/billing/scale", {"slots": 3}),
+        operator.post(f"jobs/{job}/resubmit"),
+        administrator.delete(f"jobs/{job}"),
+        operator.post("workers/h/1/drain"),
+        operator.post("scheduler/pause"),
+    ]
+
+    assert [answer.status for answer in refusals] == [403] * len(refusals)
+    assert all("billing" in answer.words for answer in refusals)
+    assert operator.get(f"jobs/{job}").status == 200
+    assert api.pools.get("billing").paused is None
+    assert program("root").post("pools/billing/pause").status == 200
+
+
+def test_who_did_it_from_where_and_why_is_written_down(program: Programs, shop: Shop) -> None:
+    job = shop.dead()
+
+    program("operator").post(f"jobs/{job}/resubmit", {"reason": "incident 212"})
+
+    entry = AuditEntry.objects.filter(action="job.resubmit").get()
+    assert (entry.who, entry.source, entry.target, entry.reason) == ("operator", "api", job, "incident 212")
+
+
+def test_metrics_open_to_a_token_that_may_look(program: Programs) -> None:
+    looking, making = program("viewer", "view"), program("maker", "enqueue")
+
+    for asking, status in ((looking, 200), (making, 403)):
+        assert asking.client.get("/metrics", headers=asking.headers).status_code == status
