@@ -13,8 +13,10 @@ from jobs import workflows
 from jobs.api import audit
 from jobs.core.states import JobState
 from jobs.core.workflow import Definition
-from jobs.engine.workflows import new_run_id
+from jobs.engine.workflows import CLAIM_MS, new_run_id
 from jobs.exceptions import PayloadInvalid, PayloadTooLarge, RunNotFound, WorkflowInvalid, WrongState
+from jobs.services.relay import RelayService
+from tests.support.clock import ManualClock
 from tests.support.graphs import FAILURES, SUCCEEDED, oracle, random_nodes, verdict
 from tests.support.runs import Runs
 
@@ -103,6 +105,22 @@ class TestWhatItWas:
 
         assert runs.states(run) == {"extract": "succeeded", "load": "succeeded", "ok": "succeeded", "alarm": "skipped"}
         assert runs.engine.jobs.get(ok.id).payload == {"rows": [2]}
+
+    def test_its_job_is_stopped_although_who_skipped_it_died_and_the_run_has_ended(
+        self, runs: Runs, clock: ManualClock
+    ) -> None:
+        run = runs.start({"key": "a"})
+        (a,) = runs.lease()
+        runs.engine.workflows.touch(run)
+        runs.engine.run_control.skip(run, "a", result=None, note={"type": "Skipped", "message": "", "traceback": ""})
+
+        runs.relay.advance(run)  # somebody else is faster
+        assert runs.facts(run).state == "succeeded"
+        clock.advance(CLAIM_MS / 1000 + 1)
+        RelayService(runs.engine).tick()
+
+        assert runs.engine.jobs.get(a.id).cancel_requested
+        assert runs.facts(run).to_stop == ()
 
     def test_one_that_waits_for_a_signal_waits_no_more(self, runs: Runs) -> None:
         run = runs.start({"key": "paid", "type": "", "signal": "payment"}, {"key": "ship", "depends_on": ["paid"]})
