@@ -47,8 +47,8 @@ IN_TURN = 500
 NOTES_SECONDS = 3.0
 DECLARED_SECONDS = 20.0
 BATCH = 500
-AT_ONCE = 1_000
-"""Changed rows that one look takes in, about a second's work. What is changed meanwhile comes before the rest."""
+TAKE_SECONDS = 0.5
+"""A look that has taken in changed rows for as long leaves the rest to the next: what changed meanwhile comes first."""
 
 COLUMNS = (*FIELDS, "paused_at", "pauses", "created_at", "version")
 
@@ -179,15 +179,7 @@ class Definitions:
         if number != len(self._seen):  # some came without a stamp, or went
             known = dict(Schedule.objects.values_list("name", "id"))
             changed += (known[name] for name in known.keys() - self._seen.keys())
-        changed = [*dict.fromkeys(changed)]
-        self._has_more = len(changed) > AT_ONCE
-        for part in (*_parts("id", changed[:AT_ONCE]), *_parts("name", self._unsettled)):
-            rows = list(Schedule.objects.filter(part))
-            done.unsettled |= carry(self._engine, rows, every_state=True).unsettled
-            # A row that was stamped and pushed at its commit is no news to the store, but to the ticker of this host.
-            done.pushed += len(rows)
-            self._remember(rows)
-        self._unsettled = done.unsettled
+        self._take_in(dict.fromkeys(changed), done)
         self._advance_stamp()
         if not number == self._count == len(self._seen):
             there = set(self._engine.schedules.names())
@@ -196,6 +188,21 @@ class Definitions:
             self._count = len(there & here)
             self._seen = {name: seen for name, seen in self._seen.items() if name in here}
         return done
+
+    def _take_in(self, changed: Iterable[int], done: Carried) -> None:
+        """Carries these rows, as far as there is time, and those whose rhythm was not settled at the last look."""
+        parts = [*_parts("name", self._unsettled), *_parts("id", changed)]
+        self._has_more, until = False, monotonic() + TAKE_SECONDS
+        for number, part in enumerate(parts, start=1):
+            rows = list(Schedule.objects.filter(part))
+            done.unsettled |= carry(self._engine, rows, every_state=True).unsettled
+            # A row that was stamped and pushed at its commit is no news to the store, but to the ticker of this host.
+            done.pushed += len(rows)
+            self._remember(rows)
+            if number < len(parts) and monotonic() > until:
+                self._has_more = True
+                break
+        self._unsettled = done.unsettled
 
     def _stamped(self) -> list[int]:
         """Rows that are stamped as changed, shortly before the last stamp or since, and are news; the newest first.

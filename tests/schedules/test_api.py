@@ -351,6 +351,22 @@ def test_a_forecast_counts_by_minute_and_leaves_out_what_is_paused(world: World)
     assert forecast.minutes[0].pools == {"default": forecast.minutes[0].count}
 
 
+def test_a_minute_with_more_firings_than_its_pool_can_run_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(world, name="fast", interval_seconds=20)
+    measured = [msgspec.structs.replace(pool, slots_actual=2, run_seconds=60.0) for pool in world.engine.pools.all()]
+    monkeypatch.setattr(world.engine.pools, "all", lambda: measured)
+    forecast = schedules.forecast(hours=1, start=world.now)
+
+    assert forecast.capacity == {"default": 2.0}
+    assert len(forecast.crowded) == 60
+    assert forecast.crowded[0].crowded == "pool default gets 3 jobs and runs about 2 a minute"
+
+    measured[0] = msgspec.structs.replace(measured[0], slots_actual=3)
+    assert schedules.forecast(hours=1, start=world.now).crowded == []
+
+
 def test_a_crowd_is_named_where_no_capacity_is_known(world: World) -> None:
     rows = [Schedule(name=f"s{number}", job_type="schedules.work", cron="0 * * * *") for number in range(30)]
     Schedule.objects.bulk_create(rows)

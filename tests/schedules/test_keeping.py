@@ -118,7 +118,8 @@ def test_of_very_many_changes_the_newest_are_taken_in_first_and_none_is_forgotte
     world: World, monkeypatch: pytest.MonkeyPatch, compared: list[object]
 ) -> None:
     make(world, 100)
-    monkeypatch.setattr(definitions, "AT_ONCE", 20)
+    monkeypatch.setattr(definitions, "TAKE_SECONDS", 0)
+    monkeypatch.setattr(definitions, "BATCH", 20)
     monkeypatch.setattr(definitions, "OVERLAP", timedelta())  # whoever is not taken in at once is older than that
     Schedule.objects.update(priority=1)
     with connection.cursor() as cursor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import ClassVar, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -17,7 +18,7 @@ from croniter import CroniterBadDateError, croniter
 from jobs.core.duration import seconds
 from jobs.core.job import iso
 from jobs.core.schedule.expression import LAST, Expression, Field, Term, day_may_come
-from jobs.core.schedule.reading import parse
+from jobs.core.schedule.reading import REMEMBERED, parse
 from jobs.core.schedule.zones import changes_between, offset_at, zone_named
 from jobs.core.wording import shown
 from jobs.exceptions import ScheduleInvalid
@@ -67,7 +68,7 @@ class Cron:
         object.__setattr__(self, "expression", parsed.text)
         object.__setattr__(self, "parsed", parsed)
         object.__setattr__(self, "zone", zone_named("UTC" if self.timezone is None else self.timezone))
-        object.__setattr__(self, "_walls", _Walls(parsed))
+        object.__setattr__(self, "_walls", _walls_of(parsed))
 
     def bound(self, *, name: str, timezone: str) -> Cron:
         """This rule as the schedule ``name``, in ``timezone`` unless it has its own."""
@@ -157,6 +158,9 @@ class _Walls:
             except CroniterBadDateError:
                 continue
         return min(found, default=None)
+
+
+_walls_of = lru_cache(maxsize=REMEMBERED)(_Walls)
 
 
 def _values(field: Field) -> str:

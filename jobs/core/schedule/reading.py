@@ -6,6 +6,7 @@ This is the only place that reads cron text. What is refused says why, and what 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NoReturn
 
@@ -26,6 +27,9 @@ from jobs.exceptions import ScheduleInvalid
 
 LONGEST_EXPRESSION = 255
 """Characters. A person writes thirty; thousands are an attack on the parser."""
+
+REMEMBERED = 256
+"""Expressions that are not understood anew when they come again: for one schedule that is several times in a row."""
 
 _MACROS = {
     "@hourly": "0 * * * *",
@@ -48,6 +52,11 @@ def parse(text: str, *, name: str = "") -> Expression:
     """
     if not isinstance(text, str):
         raise ScheduleInvalid(f"A cron expression is text, not {shown(text)}.", fix="Write for example '30 2 * * *'.")
+    return _parse(text, name if "H" in text.upper() else "")
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _parse(text: str, name: str) -> Expression:
     if len(text) > LONGEST_EXPRESSION:
         raise ScheduleInvalid(
             f"The cron expression has {len(text):,} characters; {LONGEST_EXPRESSION} are allowed.",
