@@ -20,6 +20,10 @@ from jobs.exceptions import OptionInvalid
 
 CONNECT_SECONDS = 3.0
 
+READ_BYTES = 256 * 1024
+"""Read from a connection at once: what a thousand small jobs bring. With each further read a thread would give the
+interpreter's lock away, and wait for it anew behind the handlers that run."""
+
 DRIVER = DriverInfo()
 """What a connection says of the client. Made once: the client would read its version from its package's files for every
 connection, which takes longer than to connect."""
@@ -31,6 +35,7 @@ def connect(url: str, seconds: float) -> redis.Redis:
         "socket_timeout": seconds,
         "socket_connect_timeout": min(CONNECT_SECONDS, seconds),
         "socket_keepalive": True,
+        "socket_read_size": READ_BYTES,
         "retry": Retry(NoBackoff(), 0),
         "protocol": 2,
     }

@@ -61,8 +61,9 @@ log = logging.getLogger("jobs.worker")
 TICK_SECONDS = 0.2
 """How often leases are held against the clock and the supervisor is told what changed."""
 
-SWITCH_SECONDS = 0.001
-"""How long a running handler may keep the interpreter's lock from the threads that fetch and report."""
+SWITCH_SECONDS = 0.0003
+"""How long a running handler may keep the interpreter's lock from the threads that fetch and report. They ask for it
+several times a call, after each wait for the server, and the slots run dry behind them."""
 
 FLUSH_SECONDS = 10.0
 """On the way out: how long the store may take to hear the last results."""

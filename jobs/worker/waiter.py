@@ -14,7 +14,8 @@ log = logging.getLogger("jobs.worker")
 
 
 class Waiter:
-    """Blocks on the server, in a thread of its own, while it is armed.
+    """Blocks on the server, in a thread of its own, while it is armed. There ``on_woken`` is called, which may take its
+    time, and then ``on_end``: now it may be armed again.
 
     A wait that has begun cannot be changed. So each pool has one: what it waits for is always that pool, and a pool
     that gets room again is never deaf because the wait began when it had none.

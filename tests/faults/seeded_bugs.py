@@ -113,8 +113,8 @@ LUA_BUGS = (
     LuaBug(
         "due jobs that share a millisecond are promoted but for the last",
         "include/promote_due.lua",
-        "redis.call('ZREM', line_key, unpack(ids))",
-        """redis.call('ZREM', line_key, unpack(ids))
+        "redis.call('ZREMRANGEBYRANK', line_key, 0, count - 1)",
+        """redis.call('ZREMRANGEBYRANK', line_key, 0, count - 1)
   if count > 1 then
     places[#places], places[#places - 1] = nil, nil
   end""",

@@ -27,7 +27,7 @@ local function promote_due(line_key, ready_key, states_key, sequence_key, now, l
       changed[#changed + 1] = pack_record(record)
     end
   end
-  redis.call('ZREM', line_key, unpack(ids))
+  redis.call('ZREMRANGEBYRANK', line_key, 0, count - 1) -- they stand first; by their ids each would be looked for
   redis.call('ZADD', ready_key, unpack(places))
   if changed[1] then
     redis.call('HSET', states_key, unpack(changed))
