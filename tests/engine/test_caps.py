@@ -141,6 +141,23 @@ class TestSharesOfPartitions:
 
         assert sum(self.lease(engine, route) for route in routes) == 1  # two run already
 
+    def test_what_starts_while_the_shares_are_worked_out_counts(
+        self, engine: Engine, routes: list[Route], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for route in routes:
+            self.fill(engine, route, 10)
+        tell, started = engine.caps._tell, list[int]()
+
+        def tell_and_lease(route: Route, share: int | None, version: int) -> PartitionLoad:
+            load = tell(route, share, version)
+            started.append(self.lease(engine, route))
+            return load
+
+        monkeypatch.setattr(engine.caps, "_tell", tell_and_lease)
+        engine.caps.set("wide", 5)
+
+        assert sum(started) == 5
+
     def test_who_is_slow_changes_no_share_any_more(self, engine: Engine, routes: list[Route]) -> None:
         engine.pools.configure("wide", max_running=9)
         engine.pools.configure("wide", max_running=3)

@@ -182,6 +182,23 @@ def test_pauses_whose_time_is_over_are_dropped_and_others_kept(
     assert list(engine.pauses.stored().each()) == [(EVERYTHING, engine.pauses.state().everything)]
 
 
+def test_a_pause_that_takes_the_place_of_one_that_is_over_is_not_ended_with_it(
+    engine: Engine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.pauses.pause(EVERYTHING, by="ana", until=moment(clock.now_ms()) + timedelta(seconds=1))
+    clock.advance(2)
+    seen = engine.pauses.stored()
+    engine.pauses.pause(EVERYTHING, by="ben")
+
+    with monkeypatch.context() as patch:  # somebody looked before
+        patch.setattr(engine.pauses, "stored", lambda: seen)
+        engine.pauses.end_expired()
+
+    held = engine.pauses.state().everything
+    assert held is not None
+    assert held.by == "ben"
+
+
 def test_what_somebody_began_and_did_not_end_is_finished_by_anybody(engine: Engine, steps: Steps) -> None:
     """The document was changed, and then its author died."""
     steps.enqueue()

@@ -75,6 +75,16 @@ def test_a_place_and_a_start_are_taken_together_or_not_at_all(slot: Slot) -> Non
     assert slot.holders() == {b"a\ntoken": [b"p.1.0", b"k1"], b"c\ntoken": [b"p.1.0", b"k2"]}
 
 
+def test_who_waits_comes_before_a_newcomer_also_where_the_limit_was_raised(slot: Slot) -> None:
+    slot.take("a", "k", "r")
+    slot.wait("b")
+
+    newcomer = wanted(("k", "r", ["c\ntoken"]))
+    letters = slot.run("limit_take", **newcomer, concurrency=2, most=9, route="p.1.0", again="")[-1]
+
+    assert letters == "c"
+
+
 def test_a_place_given_back_twice_is_given_back_once(slot: Slot) -> None:
     slot.take("a", "k", "r")
     slot.give("a\ntoken")

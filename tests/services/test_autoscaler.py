@@ -62,6 +62,21 @@ def test_the_next_change_waits_for_the_cooldown(busy: Engine, clock: ManualClock
     assert busy.pools.slots("default") == grown
 
 
+def test_a_dry_run_cools_down_too_and_holds_up_nothing_that_is_carried_out(busy: Engine, clock: ManualClock) -> None:
+    one_more = {**RULE, "max_slots": 5}
+    busy.pools.configure("default", autoscale={**one_more, "dry_run": True})
+    scaler = Autoscaler(busy, "host")
+    for seconds in (30, 30, 20):
+        clock.advance(seconds)
+        scaler.tick()
+    made = [(made.is_change, made.times, made.reason) for made in busy.scalings.history("default")]
+    assert made == [(True, 2, "deviation_large_above_center"), (False, 1, "cooling_down")]
+
+    busy.pools.configure("default", autoscale=one_more)
+
+    assert scaler.tick() == {"scaled": 1}
+
+
 def test_an_empty_pool_gives_its_slots_back(engine: Engine, busy: Engine, clock: ManualClock) -> None:
     for job in engine.jobs.page(limit=1000).items:
         engine.jobs.cancel(job.id)
@@ -86,6 +101,34 @@ def test_a_paused_system_is_left_as_it_is(busy: Engine) -> None:
     Autoscaler(busy, "host").tick()
 
     assert reasons(busy) == ["paused"]
+
+
+def test_a_paused_pool_is_left_as_it_is(busy: Engine) -> None:
+    busy.pools.pause("default", by="ana")
+
+    Autoscaler(busy, "host").tick()
+
+    assert reasons(busy) == ["paused"]
+
+
+def test_a_pool_that_runs_as_much_as_it_may_is_left_as_it_is(busy: Engine) -> None:
+    busy.pools.configure("default", max_running=4)
+
+    Autoscaler(busy, "host").tick()
+
+    assert reasons(busy) == ["held_by_max_running"]
+
+
+def test_jobs_that_nobody_knows_keep_no_slots(engine: Engine, busy: Engine, leases: list[LeasedJob]) -> None:
+    unknown = leases[:2]
+    for job in engine.jobs.page(limit=1000).items:
+        if job.id not in {lease.id for lease in unknown}:
+            engine.jobs.cancel(job.id)
+    busy.leases.park(ROUTE, [(lease.id, lease.token, lease.type) for lease in unknown])
+
+    Autoscaler(busy, "host").tick()
+
+    assert reasons(busy) == ["predicted_wait_zero"]
 
 
 def test_a_second_host_decides_nothing_while_the_first_one_lives(busy: Engine, clock: ManualClock) -> None:

@@ -376,6 +376,24 @@ def test_slots_follow_what_people_set_as_soon_as_it_is_heard_of(
     assert len(gate.begun) == 12
 
 
+def test_what_waits_for_slots_that_are_gone_goes_back_also_where_nobody_told_of_it(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.worker.line.STALL_SECONDS", 60.0)
+    gate.opened.set()
+    fetcher = start_fetcher(concurrency=None)
+    shorts = parts.enqueue(count=500)
+    eventually(lambda: parts.states(shorts[-1:]) == {"succeeded"})
+    gate.opened.clear()
+    longs = parts.enqueue(count=50)
+    eventually(lambda: gate.begun[-1] in longs and fetcher.pools[0].waiting)
+
+    parts.engine.pools.configure("default", slots=0)
+    fetcher.look()
+
+    eventually(lambda: parts.states([job_id for job_id in longs if job_id not in gate.begun]) == {"ready"})
+
+
 def test_pools_come_into_being_by_settings_and_by_use(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
     """A host without names serves all there are, those too that nobody has used yet."""
     parts.engine.settings = replace(parts.engine.settings, pools={"named": 3})
