@@ -125,7 +125,7 @@ def test_one_that_should_have_fired_and_did_not_is_flagged_by_list_and_doctor(cl
     assert "1 of 1 are late: no worker host is alive" in listed.err
     [finding] = [found for found in cli("doctor", "--json").json["checks"] if found["check"] == "schedules"]
     assert finding["status"] == "failed"
-    assert "no worker host is alive. The first is overdue, 1m 3" in finding["detail"]
+    assert "no worker host is alive. The first is overdue, 1 min 3" in finding["detail"]
 
 
 def test_doctor_names_a_schedule_that_cannot_fire(cli: Cli) -> None:
