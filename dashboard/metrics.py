@@ -21,7 +21,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 
 from dashboard.api.access import caller_of
-from dashboard.api.errors import Unauthorized, answer_to
+from dashboard.api.errors import TooManyRequests, Unauthorized, answer_to
 from dashboard.overall import UNREACHABLE
 from dashboard.permissions import VIEW, requires
 from jobs import api
@@ -231,7 +231,7 @@ def metrics(request: HttpRequest) -> HttpResponseBase:
         return _exposition(request)
     try:
         caller_of(request).refuse_without(VIEW)
-    except (Unauthorized, PermissionDenied) as error:
+    except (Unauthorized, TooManyRequests, PermissionDenied) as error:
         return answer_to(request, error)
     return _exposition(request)
 

@@ -18,6 +18,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -29,6 +30,8 @@ django.setup()
 
 from django.core.management import load_command_class  # noqa: E402
 
+from dashboard.api.documentation import document as openapi  # noqa: E402
+from dashboard.api.documentation import nouns  # noqa: E402
 from jobs import conf, exceptions  # noqa: E402
 from jobs.core.workflow import schema  # noqa: E402
 from jobs.store import scripts  # noqa: E402
@@ -55,6 +58,7 @@ def pages() -> dict[str, str]:
         "lua.md": lua(),
         "settings.md": settings(),
         "commands.md": commands(),
+        "api.md": http_api(),
         "workflow.schema.json": json.dumps(schema(), indent=2, ensure_ascii=False) + "\n",
     }
 
@@ -191,6 +195,33 @@ def commands() -> str:
         """,
         *parts,
     )
+
+
+def http_api() -> str:
+    """One table a noun, from the OpenAPI document; below it what the addresses take."""
+    parts = []
+    for noun, operations in nouns(openapi("/api/v1/")).items():
+        rows = [f"| `{address(one)}` | {' + '.join(one['scopes'])} | {one['summary']} |" for one in operations]
+        parts += [f"## {noun}", table(("address", "scopes", "what it does"), rows)]
+        parts += [f"`{address(one)}` takes {taken}." for one in operations if (taken := taken_by(one))]
+    return document(
+        "HTTP API",
+        """
+        Below `/api/v1`. How to ask, and what errors look like, is in [the guide](../guides/api.md). Every order also
+        takes a `reason`. The shapes of answers are in `/api/v1/openapi.json`.
+        """,
+        *parts,
+    )
+
+
+def address(operation: dict[str, Any]) -> str:
+    return f"{operation['method']} {operation['path'].removeprefix('/api/v1')}"
+
+
+def taken_by(operation: dict[str, Any]) -> str:
+    """Words after the question mark and fields of the body, without the reason that all have."""
+    fields = [field for field in (*operation["words"], *operation["fields"]) if field["name"] != "reason"]
+    return ", ".join(f"`{field['name']}` ({field['type']})" for field in fields)
 
 
 def command(name: str, parser: argparse.ArgumentParser, level: int) -> Iterator[str]:

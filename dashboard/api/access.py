@@ -11,6 +11,7 @@ from ninja.utils import check_csrf
 
 from dashboard.actions import BY_SLUG
 from dashboard.api.errors import Forged, Unauthorized
+from dashboard.api.pace import refuse_hurried
 from dashboard.permissions import ADMINISTER, ENQUEUE, OPERATE, VIEW, closed_pools, may, refuse_closed
 from jobs import api
 
@@ -46,7 +47,7 @@ class Caller:
 def caller_of(request: HttpRequest) -> Caller:
     """Who sends the request: by its token, else by its session, which must then prove that a page of ours sent it.
 
-    Raises Unauthorized, Forged.
+    Raises Unauthorized, Forged, TooManyRequests.
     """
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     if scheme:
@@ -56,11 +57,13 @@ def caller_of(request: HttpRequest) -> Caller:
                 "This token is not valid, or not any more.", fix="Make one: manage.py tokens create USER"
             )
         request.user = found.user
+        refuse_hurried(found.user)
         return Caller(found.user, found.within, found.id)
     if not (request.user.is_authenticated and request.user.is_active):
         raise Unauthorized("You are not logged in.", fix="Send Authorization: Bearer TOKEN, or log in.")
     if check_csrf(request) is not None:
         raise Forged("The request has no valid CSRF token.", fix="Send X-CSRFToken, or use a bearer token.")
+    refuse_hurried(request.user)
     return Caller(request.user)
 
 

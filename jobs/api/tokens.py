@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
+from jobs.conf import get_settings
 from jobs.core.duration import seconds
 from jobs.core.job import iso
 from jobs.core.wording import did_you_mean, shown
@@ -144,6 +145,11 @@ def bearer(secret: str) -> Bearer | None:
     _note_use(row, now)
     within = frozenset().union(*(SCOPES.get(scope, frozenset()) for scope in row.scopes)) if row.scopes else None
     return Bearer(id=row.pk, user=row.user, within=within)
+
+
+def requests_per_minute() -> int:
+    """How many requests of one user the HTTP API takes in a minute; 0: any number."""
+    return get_settings().api_requests_per_minute
 
 
 def _note_use(row: ApiToken, now: datetime) -> None:

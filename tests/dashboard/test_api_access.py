@@ -160,3 +160,17 @@ def test_metrics_open_to_a_token_that_may_look(program: Programs) -> None:
 
     for asking, status in ((looking, 200), (making, 403)):
         assert asking.client.get("/metrics", headers=asking.headers).status_code == status
+
+
+def test_who_asks_too_often_is_told_to_slow_down_and_others_are_not(program: Programs, settings) -> None:
+    hurried, calm = program("viewer"), program("operator")
+    asked = hurried.get("pools").status  # by others before, in this minute, under this number of a user
+    settings.SCHEDULER = {**settings.SCHEDULER, "API_REQUESTS_PER_MINUTE": 1}
+
+    refused = [hurried.get("pools") for _ in range(3)][-1]
+
+    assert asked == 200
+    assert (refused.status, refused.code) == (429, "too_many_requests")
+    assert int(refused.headers["Retry-After"]) > 0
+    settings.SCHEDULER = {**settings.SCHEDULER, "API_REQUESTS_PER_MINUTE": 0}
+    assert hurried.get("pools").status == calm.get("pools").status == 200
