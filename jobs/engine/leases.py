@@ -23,7 +23,7 @@ from jobs.exceptions import LeaseLost
 from jobs.store.codec.ids import route_in
 from jobs.store.codec.jobs import CORRUPT_ERROR, encode_progress
 from jobs.store.codec.leases import LeaseDecoder
-from jobs.store.codec.records import decode_record, encode_start
+from jobs.store.codec.records import decode_record
 from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
@@ -33,6 +33,9 @@ FAIL_BATCH = 250
 
 Lease = tuple[str, str]
 """Job id and token."""
+
+_Alike = tuple[str, str, int, int | None, bool]
+"""What completions that are told together share: token, type, start, own retention, and whether they have results."""
 
 PRUNED_LINES = ("succeeded", "cancelled", "skipped")
 
@@ -188,13 +191,17 @@ class Leases:
         """For each "ok", "cancelled" (it was asked to stop; the result is dropped) or "lost"."""
         answers: list[str] = []
         for batch in batches(completions, lambda completion: len(completion.result or b"")):
-            groups: defaultdict[tuple[str, str, int | None], list[Any]] = defaultdict(list)
+            groups: defaultdict[_Alike, list[Any]] = defaultdict(list)
             for done in batch:
-                start = encode_start(done.started_at)
-                groups[done.token, done.type, done.ttl_ms] += (done.id, start + done.result if done.result else start)
+                group = groups[done.token, done.type, done.started_at, done.ttl_ms, bool(done.result)]
+                group.append(done.id)
+                if done.result:
+                    group.append(done.result)
             items: list[Any] = []
-            for (token, type_name, ttl_ms), starts in groups.items():
-                items += (token, type_name, "" if ttl_ms is None else ttl_ms, len(starts) // 2, *starts)
+            for (token, type_name, started_at, ttl_ms, has_results), values in groups.items():
+                count = len(values) // 2 if has_results else len(values)
+                retention = "" if ttl_ms is None else ttl_ms
+                items += (token, type_name, started_at, retention, "1" if has_results else "", count, *values)
             exceptions = self._run(
                 "job_complete", route, items, given_now=self._now(), attempts_kept=self._settings.attempts_kept
             )
@@ -383,11 +390,13 @@ class _PruneKeys:
         return getattr(self._partition, name)
 
 
-def _answers_but(
-    exceptions: list[Any], batch: Sequence[Completion], groups: Mapping[tuple[str, str, int | None], list[Any]]
-) -> list[str]:
+def _answers_but(exceptions: list[Any], batch: Sequence[Completion], groups: Mapping[_Alike, list[Any]]) -> list[str]:
     """The answers in the order of ``batch``; the exceptions are positions (from 1) in the order of ``groups``."""
-    sent = [(job_id, token) for (token, _, _), starts in groups.items() for job_id in starts[::2]]
+    sent = [
+        (job_id, token)
+        for (token, *_, has_results), values in groups.items()
+        for job_id in values[:: 2 if has_results else 1]
+    ]
     odd = {sent[position - 1]: answer.decode() for position, answer in zip(*[iter(exceptions)] * 2, strict=True)}
     return [odd.get((completion.id, completion.token), "ok") for completion in batch]
 

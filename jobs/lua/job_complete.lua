@@ -23,7 +23,7 @@ local live = KEYS[9] -- prefix: one hash of figures per 10 s
 local lines = KEYS[10] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
-local items = 3 -- ARGV[3..]: groups of token, type, own retention (ms, '' = the default), count, then that many times id, start (8 bytes, ms) and result ('' = none) in one
+local items = 3 -- ARGV[3..]: groups of token, type, start (ms), own retention (ms, '' = the default), '1' if results follow, count, then that many times id, and result
 
 -- Whether these are the bytes of a record under this token.
 local function is_under_token(raw, token)
@@ -43,69 +43,73 @@ local function succeeded_head(head, finished_at_bytes)
 end
 
 local now = server_now(clock, given_now)
-local ids, starts, groups = {}, {}, {}
+local ids, results_of, groups = {}, {}, {}
 local at = items
 while at <= #ARGV do
-  local first, count = #ids, tonumber(ARGV[at + 3])
+  local first, count, width = #ids, tonumber(ARGV[at + 5]), ARGV[at + 4] == '1' and 2 or 1
+  local started_at = tonumber(ARGV[at + 2])
+  assert(started_at, 'a group of completions has no start')
   assert(count and count <= #ARGV, 'a group of completions has no count')
   for i = 1, count do
-    ids[first + i], starts[first + i] = ARGV[at + 2 * i + 2], ARGV[at + 2 * i + 3]
+    ids[first + i] = ARGV[at + 6 + width * (i - 1)]
+    results_of[first + i] = width == 2 and ARGV[at + 5 + 2 * i] or nil
   end
-  groups[#groups + 1] = { token = ARGV[at], type = ARGV[at + 1], retention = tonumber(ARGV[at + 2]), first = first + 1, last = #ids }
-  at = at + 4 + 2 * count
+  groups[#groups + 1] = {
+    token = ARGV[at],
+    type = ARGV[at + 1],
+    started_at = started_at,
+    retention = tonumber(ARGV[at + 3]),
+    first = first + 1,
+    last = first + count,
+    done = 0,
+  }
+  at = at + 6 + width * count
 end
 local raw_records = redis.call('HMGET', states, unpack(ids))
 
 local reply = {}
 local ended, records, done, done_count = {}, {}, {}, 0
 local stopped, kept, retained = {}, {}, {}
-local stopped_of, lost_of = {}, {}
-local runs_of, runs = {}, nil -- how long jobs ran: type -> bucket -> how many, and the sum in ms
+local group_of, stopped_of, lost_of = {}, {}, {}
 local now_text = string.format('%d', now) -- once: turning numbers into text is dear
 local now_bytes = pack_bytes('>I8', now)
 
-local function succeed(i, head, group)
-  local id, start = ids[i], starts[i]
-  if #start > 8 then
+local function succeed(i, record, group)
+  local id = ids[i]
+  if results_of[i] then
     kept[#kept + 1] = id
-    kept[#kept + 1] = part_of(start, 9)
-    start = part_of(start, 1, 8)
+    kept[#kept + 1] = results_of[i]
   end
-  local started_at = unpack_bytes('>I8', start)
-  local ran = now > started_at and now - started_at or 0
-  local bucket_of_run = bucket_memo[ran] or bucket(ran)
-  runs[bucket_of_run] = (runs[bucket_of_run] or 0) + 1
-  runs.ms = runs.ms + ran
   if group.retention then
     retained[#retained + 1] = now + group.retention
     retained[#retained + 1] = id
   end
+  group.done = group.done + 1
   done_count = done_count + 1
   local last = 2 * done_count
   ended[done_count] = id
-  records[last - 1], records[last] = id, head .. start
+  records[last - 1], records[last] = id, record
   done[last - 1], done[last] = now_text, id
 end
 
 for _, group in ipairs(groups) do
-  local length, head, new_head = 0, nil, nil
-  runs = runs_of[group.type] or { ms = 0 }
-  runs_of[group.type] = runs
+  local length, head, new_record = 0, nil, nil
   for i = group.first, group.last do
     local raw = raw_records[i]
     -- Jobs of one lease call have the same head, and Lua compares texts by address.
     if raw and head and part_of(raw, 1, length) == head then
-      succeed(i, new_head, group)
+      succeed(i, new_record, group)
     else
       local state = raw and is_under_token(raw, group.token) and byte_at(raw, STATE_BYTE)
       if state == LEASED_CODE and byte_at(raw, CANCEL_BYTE) == 0 then
         length = head_length(raw, group.token)
         head = part_of(raw, 1, length)
-        new_head = succeeded_head(head, now_bytes)
-        succeed(i, new_head, group)
+        new_record = succeeded_head(head, now_bytes) .. pack_bytes('>I8', group.started_at)
+        succeed(i, new_record, group)
       elseif state ~= SUCCEEDED_CODE then
         if state == LEASED_CODE then
           stopped[#stopped + 1] = i
+          group_of[i] = group
           stopped_of[group.type] = (stopped_of[group.type] or 0) + 1
         elseif state ~= CANCELLED_CODE then
           lost_of[group.type] = (lost_of[group.type] or 0) + 1
@@ -114,6 +118,17 @@ for _, group in ipairs(groups) do
         reply[#reply + 1] = (state == LEASED_CODE or state == CANCELLED_CODE) and 'cancelled' or 'lost'
       end
     end
+  end
+end
+
+-- How long jobs ran: type -> bucket -> how many, and the sum in ms.
+local runs_of = {}
+for _, group in ipairs(groups) do
+  local ran, runs = math.max(0, now - group.started_at), runs_of[group.type] or { ms = 0 }
+  runs_of[group.type] = runs
+  if group.done > 0 then
+    runs[bucket(ran)] = (runs[bucket(ran)] or 0) + group.done
+    runs.ms = runs.ms + ran * group.done
   end
 end
 
@@ -126,7 +141,7 @@ if done_count > 0 then
 end
 for _, i in ipairs(stopped) do
   local id, record = ids[i], read_record(raw_records[i], '')
-  record[STATE], record[STARTED_AT], record[FINISHED_AT], record[LOST] = 'cancelled', unpack_bytes('>I8', starts[i]), now, 0
+  record[STATE], record[STARTED_AT], record[FINISHED_AT], record[LOST] = 'cancelled', group_of[i].started_at, now, 0
   redis.call('ZREM', leased, id)
   redis.call('ZADD', cancelled, now_text, id)
   local packed = pack_record(record)

@@ -30,8 +30,6 @@ class Record(NamedTuple):
 
 RECORD = struct.Struct(">BIIIIBIBQQQQ")
 _STARTED_AT = struct.Struct(">Q")
-encode_start = _STARTED_AT.pack
-"""When an attempt began, server ms, as the completion script takes it."""
 
 _STATE_OF = ("", *(state.value for state in JobState))
 
