@@ -20,6 +20,8 @@ from django.utils.dateparse import parse_datetime
 from dashboard.formats import has_a_clock
 from jobs.api import JobFilter
 from jobs.core.states import JobState
+from jobs.core.type_pattern import check_type_pattern
+from jobs.exceptions import OptionInvalid
 
 PAGE = 50
 PAGE_MAX = 900
@@ -84,10 +86,16 @@ class Filters:
         if attempts and not (attempts.isascii() and attempts.isdigit() and int(attempts[:9]) > 0 and len(attempts) < 7):
             problems.append(f"“{attempts[:40]}” is no number of attempts: write 2 for those that were started twice.")
             attempts = ""
+        type = _clean(query.get("type", ""))
+        try:
+            check_type_pattern("type", type)
+        except OptionInvalid as problem:
+            problems.append(f"{problem}. {problem.fix}")
+            type = ""
         return cls(
             states=tuple(dict.fromkeys(states)),
             pool=_clean(query.get("pool", "")),
-            type=_clean(query.get("type", "")),
+            type=type,
             tag=_clean(query.get("tag", "")),
             search=_clean(query.get("search", "")),
             group=_clean(query.get("group", "")),

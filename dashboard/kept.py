@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -39,3 +39,30 @@ class Kept(Generic[T]):
     def forget(self) -> None:
         """The next reading is a new one."""
         self._reading = None
+
+
+class KeptWhile(Generic[T]):
+    """The same for what is known to hold as long as something else does: then it is read anew only now and then."""
+
+    def __init__(self, changing: float, unchanged: float) -> None:
+        """Seconds between two readings while what they hang on changes, and while it stays the same."""
+        self._kept: Kept[tuple[Hashable, T]] = Kept(changing)
+        self._unchanged = unchanged
+        self._until = 0.0
+
+    def read(self, hangs_on: Hashable, read: Callable[[], T]) -> T:
+        """The last reading while it was made of the same, else a new one: see ``Kept`` how often."""
+
+        def anew() -> tuple[Hashable, T]:
+            found = read()
+            self._until = time.monotonic() + self._unchanged
+            return hangs_on, found
+
+        last = self._kept.last
+        if last is None or last[0] != hangs_on or time.monotonic() > self._until:
+            last = self._kept.read(anew)
+        return last[1]
+
+    def forget(self) -> None:
+        """The next reading is a new one."""
+        self._kept.forget()

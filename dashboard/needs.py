@@ -109,7 +109,7 @@ def _dead_needs(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) ->
         "about": ("group", first.fingerprint),
         "pool": first.pools[0] if len(first.pools) == 1 else "",
     }
-    what = f"{first.error_type}: {first.message}" if first.message else first.error_type
+    what = f"{first.error_type}: {first.pattern}" if first.pattern else first.error_type
     if first.count == dead:
         of_one = " died of one error" if dead > 1 else " died"
         types = first.types[0] if len(first.types) == 1 else f"{len(first.types)} types"

@@ -20,7 +20,7 @@ from django.dispatch import receiver
 
 from dashboard.day import FINE_MINUTES, MINUTES, STEP, Day, day_of
 from dashboard.hosts import Fleet, fleet_of
-from dashboard.kept import Kept
+from dashboard.kept import Kept, KeptWhile
 from dashboard.mutes import Quiet
 from dashboard.overall import UNREACHABLE, LastKnown, Overall
 from jobs import api
@@ -50,7 +50,7 @@ from jobs.core.fingerprint import fingerprint_of
 from jobs.core.job import Job
 from jobs.core.states import JobState
 from jobs.core.workflow import NodeView, RunFacts
-from jobs.exceptions import JobNotFound
+from jobs.exceptions import JobNotFound, WrongState
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +86,10 @@ WORKFLOWS_EVERY_SECONDS = 5.0
 TEN_SECONDS = timedelta(seconds=10)
 """The finest step of what happened."""
 
+LOOKS_AT = 1_000
+"""A list looks at so many jobs for those that a filter wants before it answers, and offers to look further: with any
+backlog it answers at once."""
+
 NODES_AT_ONCE = 1_000
 """So many nodes of a run are read in one round trip."""
 
@@ -104,11 +108,14 @@ class Verdict:
 MUTES_EVERY_SECONDS = 2.0
 """So long another web process may go on shouting about what was muted here."""
 
+QUIET_SECONDS = 60.0
+"""So long the number of muted dead jobs is believed while neither mutes nor the numbers of dead jobs change."""
+
 MUTED_LOOKED_AT = 1_000
 """Of so many of the newest dead jobs it is known whether they are muted; the others count as loud."""
 
 _mutes: Kept[Quiet] = Kept(MUTES_EVERY_SECONDS)
-_quiet_dead: Kept[int] = Kept(MUTES_EVERY_SECONDS)
+_quiet_dead: KeptWhile[int] = KeptWhile(MUTES_EVERY_SECONDS, QUIET_SECONDS)
 _workflows: Kept[list[DefinitionView]] = Kept(WORKFLOWS_EVERY_SECONDS)
 _late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
 _day: Kept[Day] = Kept(DAY_EVERY_SECONDS)
@@ -140,13 +147,13 @@ def mutes() -> Quiet:
     return _mutes.read(lambda: Quiet(api.mutes.all()))
 
 
-def _dead_that_are_muted() -> int:
-    """Among the newest: only looked for where something is muted at all."""
-    quiet = mutes()
-    if not quiet:
-        return 0
-    groups = api.error_groups(JobFilter(states=(JobState.DEAD,)), sample=MUTED_LOOKED_AT)
-    return quiet.number(groups)
+def _dead_that_are_muted(quiet: Quiet, dead: Mapping[str, int]) -> int:
+    """Among the newest: only looked for where something is muted at all, and while mutes and dead jobs change."""
+
+    def look() -> int:
+        return quiet.number(api.error_groups(JobFilter(states=(JobState.DEAD,)), sample=MUTED_LOOKED_AT))
+
+    return _quiet_dead.read((quiet.subjects, tuple(dead.items())), look) if quiet else 0
 
 
 @receiver(setting_changed)
@@ -159,7 +166,7 @@ def _overall() -> Overall:
     with api.budget(BUDGET_SECONDS):
         snapshot, everything = api.stats.snapshot(), api.scheduler.paused()
         late = _late.read(lambda: tuple(schedule.name for schedule in api.schedules.late()))
-        quiet_dead = _quiet_dead.read(_dead_that_are_muted)
+        quiet_dead = _dead_that_are_muted(mutes(), {pool.name: pool.dead for pool in snapshot.pools})
         fleet = _fleet.read(lambda: fleet_of(api.workers.list()))
     return Overall(
         pools=tuple(pool.as_dict() | {"enqueued_per_second": pool.enqueued_per_second} for pool in snapshot.pools),
@@ -223,7 +230,7 @@ def _shown(job: Job) -> Job:
 def jobs(selection: JobFilter, cursor: str, limit: int) -> Page:
     """One page of the list. OptionInvalid for a cursor that is not one of ours."""
     with _asking():
-        page = api.list_jobs(selection, cursor=cursor or None, limit=limit)
+        page = api.list_jobs(selection, cursor=cursor or None, limit=limit, look_at=LOOKS_AT)
     return msgspec.structs.replace(page, items=[_shown(job) for job in page.items])
 
 
@@ -276,6 +283,12 @@ def jobs_by_id(job_ids: Sequence[str]) -> list[Job | None]:
         return [_shown(job) if job else None for job in api.get_jobs(job_ids)]
 
 
+def refusal_of_move(job_id: str, pool: str) -> WrongState | None:
+    """Why this job cannot be moved to that pool, if that shows before it is asked for. JobNotFound."""
+    with _asking():
+        return api.bulk.refusal_of_move(api.get_job(job_id), pool)
+
+
 def count_within(selection: JobFilter, seconds: float) -> tuple[int, bool]:
     """How many match, as far as that can be found out in this time, and whether these are all."""
     last_known.refuse_while_away()
@@ -304,7 +317,7 @@ def bulk_refusals(id: str, limit: int) -> dict[str, str]:
 def error_groups(selection: JobFilter, sample: int) -> list[ErrorGroup]:
     """The newest ``sample`` dead jobs that match, by what they died of."""
     with _asking():
-        return api.error_groups(selection, sample=sample)
+        return api.error_groups(selection, sample=sample, look_at=LOOKS_AT)
 
 
 def topology() -> Sequence[Partition]:
@@ -336,7 +349,7 @@ def diagnosis() -> list[Verdict]:
 def dead_sample(selection: JobFilter, sample: int) -> list[Job]:
     """The newest dead jobs that match, as far as they are among those that are looked at."""
     with _asking():
-        return [_shown(job) for job in api.newest_dead(selection, sample)]
+        return [_shown(job) for job in api.newest_dead(selection, sample, LOOKS_AT)]
 
 
 def workers() -> list[Worker]:

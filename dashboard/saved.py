@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.db import DatabaseError, transaction
-from django.db.models import Q
+from django.db.models import Case, Q, QuerySet, Value, When
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -24,6 +24,9 @@ PAGES = ("jobs", "dead")
 NAME_MAX = 60
 MOST = 50
 """Views of one person."""
+
+SHARED_SHOWN = 150
+"""Of others', at least so many are listed; by name."""
 
 DATABASE = "The database that keeps views cannot be used just now."
 
@@ -46,9 +49,7 @@ def views(request: HttpRequest, page: str, filters: Filters) -> list[View]:
     """The reader's own and the shared ones, for beside the chips: one query. None while the database is away."""
     user: Any = request.user
     try:
-        rows = list(
-            SavedView.objects.filter(Q(owner=user) | Q(is_shared=True), page=page).select_related("owner")[: 4 * MOST]
-        )
+        rows = sorted(_visible(user, page)[: MOST + SHARED_SHOWN], key=lambda row: (row.name, row.pk))
     except DatabaseError:
         return []
     return [
@@ -63,6 +64,13 @@ def views(request: HttpRequest, page: str, filters: Filters) -> list[View]:
         )
         for row in rows
     ]
+
+
+def _visible(user: Any, page: str) -> QuerySet[SavedView]:
+    """The reader's own first: however many others share, what is cut off are theirs."""
+    theirs = Case(When(owner=user, then=Value(0)), default=Value(1))
+    seen = SavedView.objects.filter(Q(owner=user) | Q(is_shared=True), page=page).select_related("owner")
+    return seen.order_by(theirs, "name", "id")
 
 
 @require_POST

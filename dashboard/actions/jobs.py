@@ -111,14 +111,16 @@ def _discard(order: Order) -> Told:
 
 
 def _move(order: Order) -> Told:
-    chosen = _chosen(order, frozenset(WAITING), "moved")
-    operation = api.bulk.start_on("move", chosen, id=_key(order), pool=order.values["to"])
+    chosen, to = _chosen(order, frozenset(WAITING), "moved"), order.values["to"]
+    if len(chosen) == 1 and (why := reads.refusal_of_move(chosen[0], to)):
+        raise Refused(f"Not moved: {why} {why.fix}".strip(), 409)
+    operation = api.bulk.start_on("move", chosen, id=_key(order), pool=to)
     if operation.total <= MOVED_HERE:
         operation = api.bulk.finish(operation.id, within=MOVED_WITHIN)
     if len(chosen) == 1 and operation.done:
         [job] = reads.jobs_by_id(chosen)
-        return Told(f"The job goes on in pool {order.values['to']}.", goto=job_url(successor_of(job) or chosen[0]))
-    return Told(f"A move to pool {order.values['to']} has been asked for.", goto=bulk_url(operation.id))
+        return Told(f"The job goes on in pool {to}.", goto=job_url(successor_of(job) or chosen[0]))
+    return Told(f"A move to pool {to} has been asked for.", goto=bulk_url(operation.id))
 
 
 def _prioritize(order: Order) -> Told:

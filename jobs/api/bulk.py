@@ -100,7 +100,8 @@ def move(id: str, pool: str) -> Job:
     JobNotFound; WrongState for one that does not wait, is a node of a workflow, or holds a unique key; OptionInvalid
     for a pool that there is not. OutcomeUnknown where a host that took it over has not finished: look at the job.
     """
-    get_job(id)
+    if why := refusal_of_move(get_job(id), pool):
+        raise why
     operation = finish(start_on("move", [id], pool=pool).id, within=MOVE_SECONDS)
     if not operation.is_over:
         raise OutcomeUnknown(f"Job {id} is still being moved.", fix=f"See bulk operation {operation.id}.")
@@ -109,6 +110,11 @@ def move(id: str, pool: str) -> Job:
     if not operation.done:
         raise OutcomeUnknown(f"Whether job {id} was moved is not known.", fix=f"See bulk operation {operation.id}.")
     return get_job(str(get_job(id).result["moved_to"]))
+
+
+def refusal_of_move(job: Job, pool: str) -> WrongState | None:
+    """Why a move of this job would be refused as things stand: nobody need write an operation down for that."""
+    return get_engine().moving.refusal(job, pool)
 
 
 def _request(

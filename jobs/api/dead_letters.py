@@ -10,7 +10,7 @@ import msgspec
 from jobs.api.asynchronous import twin
 from jobs.api.jobs import list_jobs
 from jobs.api.redaction import shown
-from jobs.core.fingerprint import fingerprint_of, own_frame
+from jobs.core.fingerprint import fingerprint_of, normalised, own_frame
 from jobs.core.job import Job, iso, moment
 from jobs.core.states import JobState
 from jobs.engine import JobFilter, get_engine
@@ -26,11 +26,14 @@ HOURS = 24
 
 
 class ErrorGroup(msgspec.Struct, kw_only=True):
-    """Dead jobs with the same fingerprint. ``message`` and ``sample`` (a job id) are those of the newest."""
+    """Dead jobs with the same fingerprint. ``message`` and ``sample`` (a job id) are those of the newest.
+    ``pattern`` is what their messages have in common: what differs from job to job is replaced by marks.
+    """
 
     fingerprint: str
     error_type: str
     message: str
+    pattern: str
     place: str  # deepest frame of the project's own code, "module.function", or ""
     count: int
     first_seen: datetime | None
@@ -46,7 +49,9 @@ class ErrorGroup(msgspec.Struct, kw_only=True):
         return {**fields, "first_seen": iso(self.first_seen), "last_seen": iso(self.last_seen)}
 
 
-def error_groups(filter: JobFilter | None = None, *, sample: int = SAMPLE) -> list[ErrorGroup]:
+def error_groups(
+    filter: JobFilter | None = None, *, sample: int = SAMPLE, look_at: int = LOOKED_AT
+) -> list[ErrorGroup]:
     """The groups among the newest ``sample`` dead jobs that match, largest first.
 
     Counts are of the sample: their sum below ``sample`` means that all matching jobs were looked at.
@@ -54,7 +59,7 @@ def error_groups(filter: JobFilter | None = None, *, sample: int = SAMPLE) -> li
     wanted = msgspec.structs.replace(filter or JobFilter(), states=(JobState.DEAD,))
     groups: dict[str, ErrorGroup] = {}
     now = moment(get_engine().jobs.server_now_ms())
-    for job in newest_dead(wanted, sample):
+    for job in newest_dead(wanted, sample, look_at):
         mark = fingerprint_of(job.error)  # of what is stored, as the filter of that name looks at it
         error = shown(job).error or {}
         error_type, message = str(error.get("type") or "unknown"), str(error.get("message") or "")
@@ -65,6 +70,7 @@ def error_groups(filter: JobFilter | None = None, *, sample: int = SAMPLE) -> li
                 fingerprint=mark,
                 error_type=error_type,
                 message=message,
+                pattern=normalised(message),
                 place=place,
                 count=0,
                 first_seen=job.finished_at,
@@ -88,13 +94,13 @@ def error_groups(filter: JobFilter | None = None, *, sample: int = SAMPLE) -> li
 aerror_groups = twin(error_groups)
 
 
-def newest_dead(filter: JobFilter, sample: int) -> list[Job]:
-    """The newest that match among the newest ``LOOKED_AT``: what is rare is not looked for to the end of the list."""
+def newest_dead(filter: JobFilter, sample: int, look_at: int = LOOKED_AT) -> list[Job]:
+    """The newest that match among the newest ``look_at``: what is rare is not looked for to the end of the list."""
     jobs: list[Job] = []
     cursor: str | None = None
     looked = 0
-    while len(jobs) < sample and looked < LOOKED_AT:
-        page = list_jobs(filter, cursor=cursor, limit=sample - len(jobs))
+    while len(jobs) < sample and looked < look_at:
+        page = list_jobs(filter, cursor=cursor, limit=sample - len(jobs), look_at=look_at - looked)
         jobs += page.items
         looked += page.scanned
         cursor = page.next_cursor

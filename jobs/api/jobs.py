@@ -16,7 +16,7 @@ from jobs.core.duration import seconds
 from jobs.core.job import Job
 from jobs.core.payload import encode_any
 from jobs.core.states import JobState
-from jobs.engine import JobFilter, Page, Reason, get_engine
+from jobs.engine import SCAN_LIMIT, JobFilter, Page, Reason, get_engine
 from jobs.exceptions import JobTimeout, OutcomeUnknown, SchedulerError, StoreUnavailable, WrongState
 from jobs.registry import registry
 from jobs.runtime.relaying import Relay
@@ -42,9 +42,15 @@ def explain(id: str) -> Reason | None:
     return get_engine().explain.job(id)
 
 
-def list_jobs(filter: JobFilter = EVERY_JOB, *, cursor: str | None = None, limit: int = 50) -> Page:
-    """One page of the jobs that match. ``Page.next_cursor`` leads to the next one; ``limit`` is cut at 1,000."""
-    return get_engine().jobs.page(filter, cursor=cursor, limit=limit)
+def list_jobs(
+    filter: JobFilter = EVERY_JOB, *, cursor: str | None = None, limit: int = 50, look_at: int = SCAN_LIMIT
+) -> Page:
+    """One page of the jobs that match. ``Page.next_cursor`` leads to the next one; ``limit`` is cut at 1,000.
+
+    ``look_at``: where a filter leaves most jobs out, a page ends after so many, full or not. ``Page.scanned`` says
+    after how many.
+    """
+    return get_engine().jobs.page(filter, cursor=cursor, limit=limit, look_at=look_at)
 
 
 def cancel(id: str) -> Job:

@@ -10,6 +10,7 @@ from jobs.api.dead_letters import error_groups
 from jobs.core import options
 from jobs.core.duration import seconds
 from jobs.core.job import iso, moment
+from jobs.core.type_pattern import check_type_pattern
 from jobs.core.wording import shown
 from jobs.engine import JobFilter, Mute, MuteKind, get_engine
 from jobs.exceptions import ErrorNotFound, OptionInvalid
@@ -18,14 +19,16 @@ LONGEST_SECONDS = 366 * 86_400.0
 
 
 def mute(kind: MuteKind, subject: str, *, span: float | timedelta, reason: str) -> Mute:
-    """Mutes an error (``group``, by its fingerprint) or a type for so many seconds from now, a year at most.
+    """Mutes an error (``group``, by its fingerprint) or a type (also ``billing.*``) for so many seconds from now.
 
-    An error is one that dead jobs have now, or that is muted already: a slip would mute nothing and say nothing. What
-    nobody has died of yet is muted by its type. ``reason`` is needed: others see it. The answer's ``words`` are what
-    people call it. OptionInvalid, ErrorNotFound.
+    A year at most. An error is one that dead jobs have now, or that is muted already: a slip would mute nothing and say
+    nothing. What nobody has died of yet is muted by its type. ``reason`` is needed: others see it. The answer's
+    ``words`` are what people call it. OptionInvalid, ErrorNotFound.
     """
     options.check_text("subject", subject)
     length = seconds(span, name="span")
+    if kind == "type":
+        check_type_pattern("subject", subject)
     if not 0 < length <= LONGEST_SECONDS or kind not in ("group", "type"):
         raise OptionInvalid(
             "A mute is of a group or a type, and lasts up to a year.", fix="Write span=86400 for a day."
@@ -82,7 +85,7 @@ def _words(kind: MuteKind, subject: str) -> str:
 def _newest_error(fingerprint: str) -> str:
     """The error of the newest dead job that has this fingerprint; empty where none has."""
     found = error_groups(JobFilter(fingerprint=fingerprint), sample=1)
-    return f"{found[0].error_type}: {found[0].message}" if found else ""
+    return f"{found[0].error_type}: {found[0].pattern}" if found else ""
 
 
 amute = twin(mute, uses_database=True)

@@ -25,7 +25,7 @@ from jobs.engine.following import Changes, Follower
 from jobs.engine.jobs import Jobs
 from jobs.engine.leases import Completion, Failure, LeaseReply, Leases, PromoteReply, RecoverReply, RenewReply
 from jobs.engine.limits import Hold, Holds, Leave, LimitRecords, Limits, LimitUpkeep, limits_of
-from jobs.engine.listing import JobFilter, Page
+from jobs.engine.listing import SCAN_LIMIT, JobFilter, Page
 from jobs.engine.logs import LogPage, Logs, NewLines
 from jobs.engine.moving import MOVED_FROM, Moving
 from jobs.engine.mutes import Mute, MuteKind, Mutes
@@ -53,6 +53,7 @@ __all__ = [
     "BATCH",
     "EVERYTHING",
     "MOVED_FROM",
+    "SCAN_LIMIT",
     "Autoscale",
     "BulkNotFound",
     "BulkOperation",

@@ -18,6 +18,7 @@ import msgspec
 from jobs.core.fingerprint import fingerprint_of
 from jobs.core.job import Job, Route
 from jobs.core.states import TERMINAL, JobState
+from jobs.core.type_pattern import means
 from jobs.engine.batches import READ_BATCH, batches
 from jobs.exceptions import OptionInvalid
 from jobs.store.connection import Store
@@ -27,6 +28,9 @@ SCAN_LIMIT = 5000
 """Jobs that one page may look at."""
 
 MAX_PAGE = 1000
+
+CHUNK = 200
+"""Jobs that are read on at once."""
 
 ORDER = (
     JobState.LEASED,
@@ -49,11 +53,11 @@ Reader = Callable[[Route, Sequence[str]], list[Job | None]]
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which jobs: empty or None means any.
 
-    ``search``: text in id, type, tag, meta value or error. ``since``: created at or after. ``until``: in its present
-    state at or before this moment (for ended jobs: their end; for others: their creation), which freezes a selection.
-    ``before``: in its present state since this moment or longer. ``worker``: text in the name of the worker that has or
-    had it. ``attempts``: started at least so often. ``fingerprint``: of the error that the job ended with, as groups of
-    dead jobs carry it.
+    ``type``: a name, or its beginning and a ``*`` (``jobs.core.type_pattern``). ``search``: text in id, type, tag, meta
+    value or error. ``since``: created at or after. ``until``: in its present state at or before this moment (for ended
+    jobs: their end; for others: their creation), which freezes a selection. ``before``: in its present state since this
+    moment or longer. ``worker``: text in the name of the worker that has or had it. ``attempts``: started at least so
+    often. ``fingerprint``: of the error that the job ended with, as groups of dead jobs carry it.
     """
 
     states: tuple[JobState, ...] = ()
@@ -71,7 +75,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     def matches(self, job: Job) -> bool:
         return (
             (not self.states or job.state in self.states)
-            and (self.type is None or job.type == self.type)
+            and (self.type is None or means(self.type, job.type))
             and (self.tag is None or self.tag in job.tags)
             and (self.since is None or job.created_at >= self.since)
             and (self.until is None or (job.finished_at or job.created_at) <= self.until)
@@ -114,8 +118,9 @@ def list_jobs(
     cursor: str | None,
     limit: int,
     visible: Callable[[Job], Job],
+    look_at: int = SCAN_LIMIT,
 ) -> Page:
-    """One page. OptionInvalid for a cursor that did not come from here.
+    """One page, found among at most ``look_at`` jobs. OptionInvalid for a cursor that did not come from here.
 
     ``visible``: a job as people may see it. Searches and tags find nothing beyond that, or they would tell secrets
     letter by letter, and confirm them to who guesses.
@@ -129,13 +134,13 @@ def list_jobs(
     scanned = 0
     for state in states:
         start = after if after is not None and after.state == state else None
-        for chunk in _walk(store, partitions, state, start, chunk_size=min(limit, 200)):
+        for chunk in _walk(store, partitions, state, start, chunk_size=min(limit, CHUNK)):
             jobs = _read_all(read, chunk)
             for (score, job_id, _route), job in zip(chunk, jobs, strict=True):
                 scanned += 1
                 if job is not None and job.state == state and _matches(wanted, job, visible):
                     items.append(job)
-                if len(items) == limit or scanned >= SCAN_LIMIT:
+                if len(items) == limit or scanned >= look_at:
                     return Page(items=items, next_cursor=_encode_cursor(_Place(state, score, job_id)), scanned=scanned)
     return Page(items=items, next_cursor=None, scanned=scanned)
 
@@ -166,7 +171,7 @@ def _walk(
         chunk.append(member)
         if len(chunk) == chunk_size:
             yield chunk
-            chunk = []
+            chunk, chunk_size = [], CHUNK  # the first did not fill the page: a filter leaves most of them out
     if chunk:
         yield chunk
 

@@ -1,8 +1,9 @@
 """Moving waiting jobs to another pool.
 
-A job's id says where the job lives, and one script cannot touch two slots. So a job is moved in two steps that may be
-repeated: it ends where it was, with a note that names its successor, and the successor is created where it goes on.
-Whoever moves is named, and the same one asked again finishes what was half done and begins nothing twice.
+A job's id says where the job lives, and one script cannot touch two slots. So a job is moved in three steps that may be
+repeated: it ends where it was, with a note that names its successor; the successor is created where it goes on; and the
+job that ended may be forgotten. Whoever moves is named, and the same one asked again finishes what was half done and
+begins nothing twice. Until the last step nothing removes the job that ended.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from jobs.core.bulk import WAITING
 from jobs.core.clock import Clock
 from jobs.core.job import Job, Route
 from jobs.engine.batches import READ_BATCH, batches
@@ -71,20 +73,30 @@ class Moving:
         """
         outcomes: Outcomes = {id: not_found(id) for id in ids}
         moved: list[Moved] = []
+        half: list[tuple[Route, str]] = []
         for route, ids_there in self._jobs.by_route(outcomes):
             if route.pool == pool:
-                outcomes |= {
-                    id: WrongState(f"Job {id} is in the pool {pool!r} already.", state=None) for id in ids_there
-                }
+                outcomes |= {id: _is_there(id, pool) for id in ids_there}
                 continue
             for batch in batches(ids_there, limit=READ_BATCH):
                 for id, answer in zip(batch, self._end(route, batch, pool, move, at_ms, only_finish), strict=True):
                     outcomes[id] = _problem(id, answer[0].decode())
                     if len(answer) > 1:
                         moved.append(_moved(id, *answer[1:]))
+                        half.append((route, id))
         for id in self._create(moved):
             outcomes[id] = WrongState(f"Job {id} has ended here, and this version cannot read it.", state="cancelled")
+        self._let_go(half)
         return outcomes
+
+    def refusal(self, job: Job, pool: str) -> WrongState | None:
+        """Why this job would stay where it is, as far as it shows beforehand; the move itself decides."""
+        if job.pool == pool:
+            return _is_there(job.id, pool)
+        if job.state not in WAITING:
+            return wrong_state(job.id, job.state.value)
+        bound = "node" if job.workflow_run else "unique" if job.unique_key else ""
+        return _is_bound(job.id, bound) if bound else None
 
     def followed(self, ids: Iterable[str]) -> list[Job]:
         """These jobs as far as they are there, and those that go on for them where they were moved."""
@@ -133,6 +145,12 @@ class Moving:
                 self._enqueue(route, items, type=type, priority=priority, run_at=due or "")
         return unread
 
+    def _let_go(self, half: Sequence[tuple[Route, str]]) -> None:
+        """The last step: from now on those that ended may be forgotten."""
+        for route, group in groupby(half, key=lambda pair: pair[0]):
+            for batch in batches([id for _, id in group], limit=READ_BATCH):
+                self._store.run("job_move_end", partition_keys(self._store.namespace, route), batch)
+
     def _enqueue(self, route: Route, items: Sequence[str | bytes], **facts: Any) -> None:
         self._store.run(
             "job_enqueue",
@@ -158,11 +176,17 @@ def _moved(id: str, note: bytes, due: bytes, body: bytes) -> Moved:
     return Moved(id, successor, route, int(due), body)
 
 
+def _is_there(id: str, pool: str) -> WrongState:
+    return WrongState(f"Job {id} is in the pool {pool!r} already.", state=None)
+
+
+def _is_bound(id: str, to: str) -> WrongState:
+    return WrongState(f"Job {id} {BOUND[to]}.", state=None, fix="Cancel it, and enqueue it for the other pool.")
+
+
 def _problem(id: str, answer: str) -> SchedulerError | None:
     if answer == "ok":
         return None
     if answer == "JOB_NOT_FOUND":
         return not_found(id)
-    if why := BOUND.get(answer):
-        return WrongState(f"Job {id} {why}.", state=None, fix="Cancel it, and enqueue it for the other pool.")
-    return wrong_state(id, answer)
+    return _is_bound(id, answer) if answer in BOUND else wrong_state(id, answer)

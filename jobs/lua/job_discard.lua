@@ -1,7 +1,7 @@
 -- Removes ended jobs for good.
 -- State: succeeded | dead | cancelled | skipped -> (none)
--- Reply: for each job "ok", "JOB_NOT_FOUND", "later" where it ended after the given moment, or the state that does not
--- allow it
+-- Reply: for each job "ok", "JOB_NOT_FOUND", "later" where it ended after the given moment, "moving" where the job that
+-- goes on for it is yet to be made of it, or the state that does not allow it
 -- #include record_fields
 -- #include read_record
 -- #include untouched_state
@@ -13,7 +13,7 @@ local states = KEYS[2] -- hash: id -> record
 local attempts = KEYS[3] -- hash: id -> ended attempts
 local results = KEYS[4] -- hash: id -> JSON
 local progress = KEYS[5] -- hash: id -> progress
-local expiring = KEYS[6] -- zset: id -> forget at
+local expiring = KEYS[6] -- zset: id -> forget at; 'inf': half moved
 local succeeded = KEYS[7] -- zset: id -> end
 local dead = KEYS[8] -- zset: id -> end
 local cancelled = KEYS[9] -- zset: id -> end
@@ -40,6 +40,9 @@ local function discard_one(id)
   end
   if ended_by and record and record[FINISHED_AT] > ended_by then
     return 'later'
+  end
+  if record and record[STATE] == 'cancelled' and redis.call('ZSCORE', expiring, id) == 'inf' then
+    return 'moving'
   end
   local removed = 0
   for _, ended in pairs(line and { line } or lines) do

@@ -1,8 +1,10 @@
 -- The first half of a move to another pool: waiting jobs end here, and name the job that goes on for them. What they were
--- is answered, also to the same move asked again, so that whoever met a half-done move can finish it.
+-- is answered, also to the same move asked again, so that whoever met a half-done move can finish it. Until it is told
+-- that the successor is there (job_move_end), nothing forgets the job that ended: its body is all that there is.
 -- State: ready | scheduled | retry_wait -> cancelled
 -- Reply: for each job a list: "ok", "JOB_NOT_FOUND", "node" or "unique" (others must know where it is), or the state that
--- does not allow it; behind "ok" the note that it was left with, when it is due (0: it was ready), and its body
+-- does not allow it; behind "ok", unless its move is over, the note that it was left with, when it is due (0: it was
+-- ready), and its body
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -23,6 +25,7 @@ local cancelled = KEYS[10] -- zset: id -> end
 local parked = KEYS[11] -- hash: type -> parked jobs
 local parked_of = KEYS[12] -- prefix of one zset per parked type
 local live = KEYS[13] -- prefix: one hash of figures per 10 s
+local expiring = KEYS[14] -- zset: id -> forget at; 'inf': half moved
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local mark = ARGV[2] -- what the notes of this move have in common, and no other's
 local only_finish = ARGV[3] -- '1': move no more, only answer what was moved
@@ -51,7 +54,8 @@ local function move_one(id, note)
   end
   local left = redis.call('HGET', results, id)
   if record[STATE] == 'cancelled' and left and string.find(left, mark, 1, true) then
-    return 'ok', left, record[RUN_AT], body
+    local half = redis.call('ZSCORE', expiring, id) == 'inf'
+    return 'ok', left, record[RUN_AT], half and body
   end
   local bound = bound_to(header)
   if not MOVABLE[record[STATE]] or only_finish == '1' or bound then
@@ -66,6 +70,7 @@ local function move_one(id, note)
   redis.call('HSET', states, id, pack_record(record))
   redis.call('HSET', results, id, note)
   redis.call('ZADD', cancelled, now, id)
+  redis.call('ZADD', expiring, 'inf', id)
   tally(live, now, 'cancelled', header[2], 1)
   return 'ok', note, due, body
 end

@@ -17,7 +17,8 @@ from django.core.management.base import CommandParser, DjangoHelpFormatter
 
 from jobs.api import JobFilter
 from jobs.core.states import JobState
-from jobs.exceptions import PayloadInvalid, PayloadTooLarge
+from jobs.core.type_pattern import check_type_pattern
+from jobs.exceptions import OptionInvalid, PayloadInvalid, PayloadTooLarge
 from jobs.management.durations import duration, since
 from jobs.management.errors import usage
 
@@ -134,6 +135,14 @@ def _state(word: str) -> str:
     return JobState.LEASED.value if word == "running" else word
 
 
+def type_pattern(text: str) -> str:
+    """A job type, or the beginning of several and a ``*``."""
+    try:
+        return check_type_pattern("type", text)
+    except OptionInvalid as problem:
+        raise argparse.ArgumentTypeError(f"{problem}. {problem.fix}") from None
+
+
 def add_filters(parser: Parser, *, states: bool = True) -> None:
     group = parser.add_argument_group("filters")
     if states:
@@ -147,7 +156,9 @@ def add_filters(parser: Parser, *, states: bool = True) -> None:
             help="only jobs in this state (running is another word for leased); give it again for more states",
         )
     group.add_argument("--pool", metavar="POOL", help="only jobs of this pool")
-    group.add_argument("--type", metavar="TYPE", help="only jobs of this type")
+    group.add_argument(
+        "--type", type=type_pattern, metavar="TYPE", help="only jobs of this type; 'billing.*': of all that begin so"
+    )
     group.add_argument("--tag", metavar="TAG", help="only jobs with this tag")
     group.add_argument("--group", metavar="FINGERPRINT", help="only jobs that ended with this error: see 'dlq groups'")
     group.add_argument("--search", metavar="TEXT", help="only jobs whose id, type, tags, meta or error hold this text")

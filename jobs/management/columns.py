@@ -108,7 +108,7 @@ GROUPS: tuple[Column[ErrorGroup], ...] = (
     Column("LAST", lambda group: group.last_seen),
     Column("FIRST", lambda group: group.first_seen),
     Column("TYPES", lambda group: ", ".join(group.types)),
-    Column("ERROR", lambda group: f"{group.error_type}: {group.message}", elastic=True),
+    Column("ERROR", lambda group: f"{group.error_type}: {group.pattern}", elastic=True),
 )
 
 

@@ -38,6 +38,16 @@ def test_a_filter_chooses_among_the_dead() -> None:
     assert [group.types for group in error_groups(JobFilter(type="math.odd"))] == [["math.odd"]]
 
 
+def test_a_filter_takes_the_beginning_of_a_type() -> None:
+    enqueue("math.divide", {"a": 1, "b": 0}, max_retries=0)
+    enqueue("math.odd", {"what": "dead"})
+    drain()
+
+    assert sorted(group.types[0] for group in error_groups(JobFilter(type="math.*"))) == ["math.divide", "math.odd"]
+    assert [group.types for group in error_groups(JobFilter(type="math.d*"))] == [["math.divide"]]
+    assert error_groups(JobFilter(type="odd*")) == []
+
+
 def test_the_sample_bounds_what_is_looked_at() -> None:
     enqueue_many("math.divide", [{"a": n, "b": 0} for n in range(5)], max_retries=0)
     drain()

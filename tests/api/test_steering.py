@@ -38,6 +38,19 @@ def test_where_it_cannot_be_moved_it_stays() -> None:
     assert get_job(id).state == JobState.READY
 
 
+def test_a_move_that_is_refused_leaves_no_operation_behind(db: None, engine: Engine) -> None:
+    held = enqueue("math.odd", {"what": "x"}, unique_key="k").id
+    ended = enqueue("math.odd", {"what": "x"}).id
+    engine.jobs.cancel(ended)
+
+    for id, pool in ((held, "critical"), (ended, "critical"), (ended, "default")):
+        with pytest.raises(WrongState):
+            move(id, pool)
+
+    assert bulk.newest() == []
+    assert audit.list(AuditFilter(action="job.move")).items == []
+
+
 def test_a_priority_is_changed_and_that_is_on_record(db: None) -> None:
     id = enqueue("math.odd", {"what": "x"}, priority=3).id
 

@@ -52,6 +52,20 @@ class Shop:
         self.fail(job_id, "dead", error=error)
         return job_id
 
+    def many_dead(self, number: int, type: str = "email.send") -> list[str]:
+        """So many at once, all of one error, in the pool default."""
+        ids = self.many(number, type)
+        first = self.engine.jobs.get(ids[0])
+        route, token = Route(first.pool, first.queue_version, first.partition), new_token()
+        error = json.dumps({"type": "Declined", "message": "insufficient funds", "traceback": TRACEBACK}).encode()
+        common: dict[str, Any] = {"token": token, "outcome": "dead", "delay_ms": 0, "priority": 0, "error": error}
+        while (
+            reply := self.engine.leases.lease(route, worker="app-1/1", token=token, limit=500, lease_ms=60_000)
+        ).jobs:
+            failed = [Failure(id=job.id, type=job.type, started_at=_now_ms(), **common) for job in reply.jobs]
+            assert set(self.engine.leases.fail(route, failed)) == {"ok"}
+        return ids
+
     def retry_wait(self, *, error: dict[str, str] | None = None, **options: Any) -> str:
         job_id = self.ready(**options)
         self.fail(job_id, "retry", delay_ms=3_600_000, error=error)

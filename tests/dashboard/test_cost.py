@@ -19,6 +19,7 @@ from dashboard import reads
 from dashboard.panels import PANELS
 from jobs.engine import get_engine
 from jobs.models import Schedule
+from tests.dashboard.browsing import text
 from tests.dashboard.seeding import Shop
 
 SINGLE = {
@@ -100,6 +101,21 @@ def test_pages_take_as_many_round_trips_with_3000_jobs_as_with_100(
     assert {path: number for path, number in few.items() if number > PATHS[path]} == {}
     # A few more or less: a step of ten seconds that is over is folded away by whoever looks first.
     assert {path: number for path, number in many.items() if abs(number - few[path]) > 4} == {}
+
+
+def test_a_search_looks_at_so_many_jobs_and_offers_to_look_further(
+    administrator: Client, seeded: Shop, round_trips: Count
+) -> None:
+    def visit() -> None:
+        assert f"None of the {reads.LOOKS_AT:,} jobs looked at matches" in text(administrator.get(path))
+
+    path = "/dashboard/jobs/?search=nowhere"
+    seeded.many(reads.LOOKS_AT)
+    visit()
+    few = round_trips(visit)
+    seeded.many(1_000)
+
+    assert round_trips(visit) == few <= 100
 
 
 def test_pages_take_a_bounded_number_of_queries(administrator: Client, seeded: Shop) -> None:

@@ -66,6 +66,21 @@ class TestGroup:
 
         assert "Resubmit 2 jobs?" in text(question)
 
+    def test_it_is_named_by_what_all_its_messages_say_with_the_words_of_the_newest_beneath(
+        self, viewer: Client, shop: Shop
+    ) -> None:
+        for seconds, order in ((30, 7), (5, 99)):
+            said = f"no answer for order {order} from 10.0.0.{seconds} in {seconds} s"
+            shop.dead(error={**NETWORK, "message": said})
+
+        page = viewer.get("/dashboard/dead/")
+
+        common, newest = "no answer for order <n> from <n> in <n> s", "no answer for order 99 from 10.0.0.5 in 5 s"
+        assert f"TimeoutError {common} the newest: {newest}" in text(page)
+        assert f"{common}. 2 dead jobs" in text(viewer.get(address(page, "?group=")))
+        [group] = api.error_groups()
+        assert (group.pattern, group.message) == (common, newest)
+
     def test_one_alone_shares_nothing(self, shop: Shop) -> None:
         assert groups.facts([shop.engine.jobs.get(shop.dead())]) == []
 

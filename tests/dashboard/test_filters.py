@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboard.filters import PAGE, PAGE_MAX, Filters
+from tests.dashboard.browsing import text
 from tests.dashboard.seeding import Shop
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -101,6 +102,29 @@ def test_attempts_that_are_no_number_are_named_and_left_out(attempts: str) -> No
 
     assert filters.selection(NOW).attempts is None
     assert "is no number of attempts" in filters.problems[0]
+
+
+def test_a_type_is_a_name_or_a_beginning_and_a_star_in_lists_and_in_what_is_done_to_all(
+    operator: Client, shop: Shop
+) -> None:
+    for name in ("billing.charge", "billing.refund", "mail.send"):
+        shop.dead(type=name)
+
+    listed = text(operator.get("/dashboard/dead/?type=billing.*"))
+    asked = operator.get("/dashboard/actions/matching/resubmit/", {"state": "dead", "type": "billing.*"})
+
+    assert [name in listed for name in ("billing.charge", "billing.refund", "mail.send")] == [True, True, False]
+    assert "Resubmit 2 jobs?" in text(asked)
+    assert Filters.from_words("type:billing.*").query == "type=billing.%2A"
+
+
+def test_a_star_elsewhere_is_named_and_left_out() -> None:
+    filters = Filters.from_words("type:*.charge pool:eu")
+
+    assert filters.pairs == [("pool", "eu")]
+    assert filters.problems == (
+        "type: '*.charge' has a * before its end. Write a whole name, or its beginning and a *: billing.*",
+    )
 
 
 queries = st.lists(st.tuples(st.sampled_from(WORDS), st.text(max_size=300)), max_size=12)

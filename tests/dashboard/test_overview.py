@@ -28,7 +28,13 @@ def ago(**span: float) -> datetime:
 
 
 def group(**facts: Any) -> ErrorGroup:
-    common: dict[str, Any] = {"fingerprint": "f", "error_type": "Declined", "message": "no funds", "place": ""}
+    common: dict[str, Any] = {
+        "fingerprint": "f",
+        "error_type": "Declined",
+        "message": "no funds",
+        "place": "",
+        "pattern": "no funds",
+    }
     common |= {"count": 4, "first_seen": ago(minutes=58), "last_seen": NOW, "types": ["charge"], "pools": ["billing"]}
     return ErrorGroup(**{**common, "sample": "j", "hours": [0] * 22 + [3, 1], **facts})
 

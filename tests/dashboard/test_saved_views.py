@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from dashboard.models import SavedView
-from dashboard.saved import MOST
+from dashboard.saved import MOST, SHARED_SHOWN
 from jobs import api
 from jobs.api.audit import AuditFilter
 from tests.dashboard.browsing import send, text
@@ -39,6 +39,20 @@ def test_a_view_is_its_owners_until_it_is_shared_and_only_operators_share(
     assert "Ours by operator" in text(viewer.get("/dashboard/jobs/"))
     [entry] = api.audit.list(AuditFilter(action="view.share")).items
     assert (entry.who, entry.target) == ("operator", "Ours")
+
+
+def test_what_others_share_never_crowds_out_the_readers_own(viewer: Client, operator: Client, shop: Shop) -> None:
+    save(viewer, name="zz mine")
+    owner = User.objects.get(username="operator")
+    SavedView.objects.bulk_create(
+        SavedView(owner=owner, page="jobs", name=f"ours {number:03}", is_shared=True)
+        for number in range(MOST + SHARED_SHOWN)
+    )
+
+    words = text(viewer.get("/dashboard/jobs/"))
+
+    assert "zz mine" in words
+    assert words.index("ours 000") < words.rindex("zz mine"), "they stand in order of their names all the same"
 
 
 def test_the_same_name_again_is_the_same_view(viewer: Client, shop: Shop) -> None:

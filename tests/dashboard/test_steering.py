@@ -10,14 +10,17 @@ from django.test import Client
 
 from dashboard import reads
 from dashboard.figures import figures
+from dashboard.kept import KeptWhile
 from jobs import api
 from jobs.core.states import JobState
 from jobs.services.bulk import BulkWorker
 from tests.dashboard.browsing import send, text
 from tests.dashboard.seeding import Shop
 from tests.dashboard.test_actions import hidden
+from tests.support.wait import eventually
 
 ACTIONS = "/dashboard/actions"
+SLOW = {"type": "Timeout", "message": "slow", "traceback": ""}
 LETTER = {"to": "a@example.com", "subject": "hi"}
 
 
@@ -93,7 +96,7 @@ class TestDiscard:
 class TestMute:
     def test_a_muted_error_does_not_shout_and_stays_listed(self, operator: Client, shop: Shop) -> None:
         shop.dead()
-        shop.dead(type="crm.push", error={"type": "Timeout", "message": "slow", "traceback": ""})
+        shop.dead(type="crm.push", error=SLOW)
         group = next(group for group in api.error_groups() if group.error_type == "Declined")
         assert reads.overall().loud_dead == 2
 
@@ -120,6 +123,33 @@ class TestMute:
         assert "favicon-dead" not in page.content.decode().partition('id="favicon" href="')[2][:60]
         send(operator, f"{ACTIONS}/mute/end/", {"id": "type:email.send"})
         assert "One thing needs you" in text(operator.get("/dashboard/"))
+
+    def test_dead_jobs_are_looked_through_again_only_when_they_or_the_mutes_change(
+        self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looks: list[int] = []
+        found = api.error_groups
+        monkeypatch.setattr(api, "error_groups", lambda *args, **named: looks.append(1) or found(*args, **named))
+        monkeypatch.setattr(reads, "_quiet_dead", KeptWhile(0.0, reads.QUIET_SECONDS))
+        shop.dead()
+        shop.dead(type="crm.push", error=SLOW)
+        api.mutes.mute("type", "crm.push", span=3600, reason="known")
+        reads.forget_mutes()
+
+        assert [reads.overall().loud_dead for _ in range(5)] == [1] * 5
+        assert len(looks) == 1
+        shop.dead(type="crm.push", error=SLOW)
+
+        assert eventually(lambda: reads.overall().loud_dead == 1 and len(looks) == 2)
+
+    def test_a_beginning_and_a_star_mutes_every_type_that_begins_so(self, operator: Client, shop: Shop) -> None:
+        shop.dead(type="crm.push", error=SLOW)
+        shop.dead(type="crm.pull", error=SLOW)
+        shop.dead(type="mail.send", error={"type": "Refused", "message": "no", "traceback": ""})
+
+        ask_and_do(operator, "mute/set", {"id": "type:crm.*"}, span="1h", reason="their maintenance")
+
+        assert reads.overall().loud_dead == 1
 
     def test_it_needs_a_reason(self, operator: Client, shop: Shop) -> None:
         answer = send(operator, f"{ACTIONS}/mute/set/", {"id": "type:email.send", "span": "1h"}, script=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jobs.engine.leases import _PruneKeys
 from jobs.store.codec.records import Record
 from tests.support.partition import NEWER, NOW, Partition, State, body, due, held, place, record
 
@@ -38,6 +39,7 @@ def test_a_waiting_job_ends_and_names_its_successor(
         "states": {"a": (stored or record(""))._replace(state="cancelled", finished_at=NOW, run_at=due_at)},
         "results": {"a": NOTE},
         "cancelled": {"a": NOW},
+        "expiring": {"a": float("inf")},
         "counters": {"cancelled:t": 1},
     }
 
@@ -55,6 +57,42 @@ def test_a_parked_job_leaves_the_count_of_its_type(partition: Partition) -> None
     assert call(partition)[0] == "ok"
     assert partition.state()["parked"] == {"t": 1}
     assert partition.state()["parked_of:t"] == {"x": place(2)}
+
+
+def test_once_its_successor_is_there_it_may_be_forgotten_and_is_not_made_again(partition: Partition) -> None:
+    partition.put({"bodies": {"a": body()}, "ready": {"a": place(1)}})
+    call(partition)
+
+    assert partition.run("job_discard", "a", ended_by="") == ["moving"]
+    assert pruned(partition) == []
+    assert partition.run("job_move_end", "a", "other") == 1
+    assert partition.run("job_move_end", "a") == 0
+
+    assert call(partition) == ["ok"]
+    assert pruned(partition) == ["a"]
+
+
+def test_once_its_successor_is_there_it_may_be_discarded(partition: Partition) -> None:
+    partition.put({"bodies": {"a": body()}, "ready": {"a": place(1)}})
+    call(partition)
+    partition.run("job_move_end", "a")
+
+    assert partition.run("job_discard", "a", ended_by="") == ["ok"]
+    assert "bodies" not in partition.state()
+
+
+def test_the_end_of_a_move_leaves_the_retention_of_others_alone(partition: Partition) -> None:
+    partition.put({"expiring": {"kept": NOW + 1}})
+
+    assert partition.run("job_move_end", "kept") == 0
+    assert partition.state()["expiring"] == {"kept": NOW + 1}
+
+
+def pruned(partition: Partition) -> Any:
+    """What goes when the retention of all that was cancelled is over."""
+    keys = _PruneKeys(partition.keys, "cancelled")
+    _, _, *gone = partition.store.run("job_prune", keys, given_now=NOW + 9, retention=1, limit=9, skip=0)
+    return [job_id.decode() for job_id in gone]
 
 
 RAN = {"bodies": {"a": body()}, "states": {"a": held()}, "leased": {"a": NOW}}

@@ -82,6 +82,7 @@ CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
     "cancel a leased one": (HELD, "job_cancel", (), {"id": "a", "only_waiting": ""}),
     "run now": (WAITING, "job_run_now", (), {"id": "a"}),
     "move": (WAITING, "job_move", ("a", "{}"), {"mark": "m", "only_finish": ""}),
+    "end a move": (DEAD, "job_move_end", ("a",), {}),
     "prioritize": (WAITING, "job_prioritize", ("a",), {"priority": 5}),
     "resubmit": (DEAD, "job_resubmit", ("a",), {"payload": "[]", "ended_by": ""}),
     "discard": (DEAD, "job_discard", ("a",), {"ended_by": ""}),

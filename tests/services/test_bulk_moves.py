@@ -45,6 +45,22 @@ def taken(engine: Engine) -> Part:
     return part
 
 
+class Died(Exception):
+    """What a host meets at the worst moment."""
+
+
+def half_move(engine: Engine, monkeypatch: pytest.MonkeyPatch, ids: list[str], **facts: Any) -> None:
+    """Begins to move them to the pool other as a host does that dies before they go on there."""
+
+    def die(_moved: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as dying:
+        dying.setattr(engine.moving, "_create", die)
+        with pytest.raises(Died):
+            engine.moving.move(ids, "other", **facts)
+
+
 def counts(engine: Engine) -> tuple[str, int, int, int]:
     operation = engine.bulk.get("m1")
     return operation.state, operation.done, operation.refused, operation.unsure
@@ -85,9 +101,7 @@ def test_a_move_whose_host_died_halfway_is_finished_and_doubles_nothing(
     part = taken(engine)
     facts = {"move": "m1", "at_ms": part.operation.opened_at_ms}
     engine.moving.move(ids[:1], "other", **facts)
-    with monkeypatch.context() as dying:
-        dying.setattr(engine.moving, "_create", lambda moved: [])
-        engine.moving.move(ids[1:2], "other", **facts)
+    half_move(engine, monkeypatch, ids[1:2], **facts)
     assert len(in_pool(engine, "other")) == 1
     clock.advance(HOLD_MS / 1000 + 0.001)
 
@@ -95,6 +109,27 @@ def test_a_move_whose_host_died_halfway_is_finished_and_doubles_nothing(
 
     assert counts(engine) == ("done", 3, 0, 0)
     assert sorted(job.meta["moved_from"] for job in in_pool(engine, "other")) == sorted(ids)
+
+
+def test_what_is_half_moved_is_not_discarded_before_another_host_has_finished_it(
+    engine: Engine,
+    clock: ManualClock,
+    enqueue: Callable[..., list[str]],
+    begin: Callable[..., BulkOperation],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = enqueue(2)
+    begin("move", pool="other")
+    part = taken(engine)
+    half_move(engine, monkeypatch, ids, move="m1", at_ms=part.operation.opened_at_ms)
+
+    refused = engine.jobs.discard_many(ids)
+    assert all("half moved" in str(problem) for problem in refused.values())
+    clock.advance(HOLD_MS / 1000 + 0.001)
+    BulkWorker(engine).tick()
+
+    assert sorted(job.meta["moved_from"] for job in in_pool(engine, "other")) == sorted(ids)
+    assert engine.jobs.discard_many(ids) == dict.fromkeys(ids)
 
 
 def test_stopped_after_its_host_died_it_finishes_what_was_half_moved_and_no_more(
@@ -107,9 +142,7 @@ def test_stopped_after_its_host_died_it_finishes_what_was_half_moved_and_no_more
     ids = enqueue(2)
     begin("move", pool="other")
     part = taken(engine)
-    with monkeypatch.context() as dying:
-        dying.setattr(engine.moving, "_create", lambda moved: [])
-        engine.moving.move(ids[:1], "other", move="m1", at_ms=part.operation.opened_at_ms)
+    half_move(engine, monkeypatch, ids[:1], move="m1", at_ms=part.operation.opened_at_ms)
     engine.bulk.cancel("m1")
     clock.advance(HOLD_MS / 1000 + 0.001)
 

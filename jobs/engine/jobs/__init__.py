@@ -16,7 +16,7 @@ from jobs.engine.holders import forget_id
 from jobs.engine.jobs.creation import Creation
 from jobs.engine.jobs.stored import StoredJobs
 from jobs.engine.jobs.unique_keys import UniqueKeys
-from jobs.engine.listing import JobFilter, Page, list_jobs
+from jobs.engine.listing import SCAN_LIMIT, JobFilter, Page, list_jobs
 from jobs.engine.news import News
 from jobs.engine.redaction import Visible
 from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable
@@ -61,8 +61,10 @@ class Jobs(StoredJobs):
 
     # --- looking at many ------------------------------------------------------------------------------------------
 
-    def page(self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50) -> Page:
-        """One page of the jobs that match, state by state. OptionInvalid for a cursor that is none."""
+    def page(
+        self, filter: JobFilter | None = None, *, cursor: str | None = None, limit: int = 50, look_at: int = SCAN_LIMIT
+    ) -> Page:
+        """One page of the jobs that match, state by state; see ``list_jobs``. OptionInvalid: no cursor of ours."""
         return list_jobs(
             self._store,
             self._topology.partitions(filter.pool if filter else None),
@@ -71,6 +73,7 @@ class Jobs(StoredJobs):
             cursor,
             limit,
             self._visible.job,
+            look_at,
         )
 
     def count_ended(self, states: Iterable[JobState], *, pool: str | None = None, until: datetime | None = None) -> int:

@@ -40,4 +40,7 @@ def problem(job_id: str, answer: str) -> SchedulerError | None:
     if answer == "moved":
         fix = "Act on the job that goes on for it; it is named as `moved_to`."
         return WrongState(f"Job {job_id} was moved to another pool.", state="cancelled", fix=fix)
+    if answer == "moving":
+        fix = "Try again in a minute: a worker host finishes its move, and then it can go."
+        return WrongState(f"Job {job_id} is half moved to another pool, and would be lost.", state="cancelled", fix=fix)
     return not_found(job_id) if answer == "JOB_NOT_FOUND" else wrong_state(job_id, answer)

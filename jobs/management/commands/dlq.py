@@ -23,6 +23,7 @@ from jobs.management.arguments import (
     is_filtered,
     job_filter,
     payload_from,
+    type_pattern,
 )
 from jobs.management.base import VerbCommand
 from jobs.management.columns import DEAD, GROUPS, MUTES, mute_dict, show_job, show_page
@@ -207,7 +208,9 @@ def dead(id: str) -> Job:
 def _add_subject(parser: Parser) -> None:
     subject = parser.add_mutually_exclusive_group(required=True)
     subject.add_argument("--group", metavar="FINGERPRINT", help="the error: see 'dlq groups'")
-    subject.add_argument("--type", metavar="TYPE", help="the job type")
+    subject.add_argument(
+        "--type", type=type_pattern, metavar="TYPE", help="the job type; 'billing.*': all that begin so"
+    )
 
 
 def _subject(group: str | None, type: str | None) -> tuple[MuteKind, str]:
