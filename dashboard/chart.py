@@ -24,6 +24,9 @@ LABEL_GAP = 15.0
 """Between two labels at the ends of lines, in the units of HEIGHT."""
 
 
+LABEL_FOOT = 9.0
+"""From the middle of the lowest label to the edge of the chart: letters like g hang below their line."""
+
 LABEL_MAX = 14
 """Characters of what a line is called that have room at its end; the table has them all."""
 
@@ -217,7 +220,7 @@ def _spread(wanted: Sequence[float]) -> list[float]:
     placed: list[float] = []
     for y in wanted:
         placed.append(max(y, placed[-1] + LABEL_GAP) if placed else max(y, 6.0))
-    overflow = placed[-1] - (HEIGHT - 5) if placed else 0
+    overflow = placed[-1] - (HEIGHT - LABEL_FOOT) if placed else 0
     if overflow > 0:
         placed[-1] -= overflow
         for later, earlier in pairwise(range(len(placed) - 1, -1, -1)):

@@ -137,9 +137,7 @@ def job(request: HttpRequest, job_id: str = "") -> HttpResponseBase:
     }
     try:
         return render(
-            request,
-            "dashboard/page.html",
-            context | read(lambda: _job(request, reads.job(job_id[: ID_MAX_BYTES + 1]), overall), overall),
+            request, "dashboard/page.html", context | read(lambda: _job_page(request, job_id, overall), overall)
         )
     except JobNotFound:
         return render(request, "dashboard/job_gone.html", context, status=404)
@@ -227,6 +225,12 @@ def _here(request: HttpRequest, panel: Panel) -> str:
 
 def away() -> JsonResponse:
     return JsonResponse({"error": {"code": "store_unavailable", "message": TROUBLE, "fix": FIX}}, status=503)
+
+
+def _job_page(request: HttpRequest, job_id: str, overall: Overall) -> dict[str, Any]:
+    """The same within the shell, whose rail marks the list that such a job is in."""
+    job = reads.job(job_id[: ID_MAX_BYTES + 1])
+    return {"panel": BY_SLUG["dead" if job.state == JobState.DEAD else "jobs"], **_job(request, job, overall)}
 
 
 def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:

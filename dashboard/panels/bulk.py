@@ -65,6 +65,14 @@ class Line:
         return f"Undo: {verb.lower()} {many}" if self.operation.request.undoes else f"{verb} {many}"
 
     @property
+    def go_on(self) -> str:
+        """What its button does while it waits: ``Resubmit 4,812 jobs``, after a trial ``Resubmit the other 4,802``."""
+        if not self.operation.handled:
+            return self.title
+        verb = self.title.rpartition(plural(self.operation.total, "job"))[0].strip()
+        return f"{verb} the other {count(self.left)}"
+
+    @property
     def filter(self) -> str:
         """What they had to match, as words; states that go without saying are left out."""
         if self.operation.request.undoes:

@@ -14,7 +14,7 @@ from dashboard.kept import KeptWhile
 from jobs import api
 from jobs.core.states import JobState
 from jobs.services.bulk import BulkWorker
-from tests.dashboard.browsing import send, text
+from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.seeding import Shop
 from tests.dashboard.test_actions import hidden
 from tests.support.wait import eventually
@@ -68,6 +68,23 @@ class TestMove:
         BulkWorker(shop.engine).tick()
 
         assert api.count_matching(api.JobFilter(pool="slow", states=(JobState.READY,))) == 4
+
+
+class TestRunNow:
+    def test_the_delayed_jobs_of_a_pool_are_made_ready_from_its_page(self, operator: Client, shop: Shop) -> None:
+        delayed = [shop.scheduled(), shop.retry_wait()]
+        other = shop.scheduled(pool="other")
+        page = operator.get("/dashboard/pools/?name=default")
+        [form] = [str(found["href"]) for _, found in tags(page) if "matching/run-now" in str(found.get("href"))]
+
+        question = operator.get(form)
+        assert "Run now 2 jobs?" in text(question)
+        send(operator, form.partition("?")[0], hidden(question))
+        BulkWorker(shop.engine).tick()
+
+        assert [shop.state(id) for id in delayed] == ["ready", "ready"]
+        assert shop.state(other) == "scheduled"
+        assert "Run delayed jobs now" not in text(operator.get("/dashboard/pools/?name=default"))
 
 
 class TestDiscard:
