@@ -128,6 +128,11 @@ class Filters:
         return any(getattr(self, word) for word in WORDS if word != "pool")
 
     @property
+    def is_typed(self) -> bool:
+        """True where something stands in the fields of its form; a group of errors is no field."""
+        return any(getattr(self, word) for word in WORDS if word != "group")
+
+    @property
     def pairs(self) -> list[tuple[str, str]]:
         """The filter as (word, value): for hidden fields, chips and the query string."""
         pairs = [("state", state) for state in self.states]
