@@ -100,8 +100,8 @@ def move(id: str, pool: str) -> Job:
     JobNotFound; WrongState for one that does not wait, is a node of a workflow, or holds a unique key; OptionInvalid
     for a pool that there is not. OutcomeUnknown where a host that took it over has not finished: look at the job.
     """
-    if why := refusal_of_move(get_job(id), pool):
-        raise why
+    if refused := refusal_of_move(get_job(id), pool):
+        raise refused
     operation = finish(start_on("move", [id], pool=pool).id, within=MOVE_SECONDS)
     if not operation.is_over:
         raise OutcomeUnknown(f"Job {id} is still being moved.", fix=f"See bulk operation {operation.id}.")

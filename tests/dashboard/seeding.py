@@ -56,14 +56,14 @@ class Shop:
         """So many at once, all of one error, in the pool default."""
         ids = self.many(number, type)
         first = self.engine.jobs.get(ids[0])
-        route, token = Route(first.pool, first.queue_version, first.partition), new_token()
+        route = Route(first.pool, first.queue_version, first.partition)
         error = json.dumps({"type": "Declined", "message": "insufficient funds", "traceback": TRACEBACK}).encode()
-        common: dict[str, Any] = {"token": token, "outcome": "dead", "delay_ms": 0, "priority": 0, "error": error}
-        while (
-            reply := self.engine.leases.lease(route, worker="app-1/1", token=token, limit=500, lease_ms=60_000)
-        ).jobs:
-            failed = [Failure(id=job.id, type=job.type, started_at=_now_ms(), **common) for job in reply.jobs]
-            self.engine.leases.fail(route, failed)
+        common: dict[str, Any] = {"outcome": "dead", "delay_ms": 0, "priority": 0, "error": error}
+        for _ in range(0, number, 500):
+            token = new_token()  # with the same one it would be the same lease
+            reply = self.engine.leases.lease(route, worker="app-1/1", token=token, limit=500, lease_ms=60_000)
+            facts = common | {"token": token, "started_at": _now_ms()}
+            self.engine.leases.fail(route, [Failure(id=job.id, type=job.type, **facts) for job in reply.jobs])
         return ids
 
     def retry_wait(self, *, error: dict[str, str] | None = None, **options: Any) -> str:
