@@ -1,23 +1,23 @@
-"""What templates need to write states, times, figures and trees of data. All text of jobs is escaped here."""
+"""What templates need to write states, times, figures and buttons; trees and pictures have rooms of their
+own. All text of jobs is escaped in these three."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
-import msgspec
 from django import template
 from django.http import HttpRequest, QueryDict
 from django.middleware.csrf import get_token
 from django.template import Context
 from django.templatetags.static import static
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
-from dashboard import evidence, formats, links, reads, standing, stories, timeline
+from dashboard import formats, links, pictures, reads, standing, stories, timeline, trees
 from dashboard.actions import BY_SLUG
 from dashboard.actions.base import Action
 from dashboard.overall import UNREACHABLE
@@ -26,7 +26,6 @@ from dashboard.permissions import closed_pools, may, may_reach
 from jobs.api import ErrorGroup, Mute
 from jobs.core.job import Job, iso
 from jobs.core.job import moment as job_moment
-from jobs.core.schedule.strip import Strip
 from jobs.core.states import JobState
 
 register = template.Library()
@@ -34,10 +33,8 @@ register = template.Library()
 WORDS = {"leased": "running", "retry_wait": "retry wait"}
 """States whose word on a page differs from the word in the contract."""
 
-TREE_DEPTH = 12
-TREE_ITEMS = 500
-TEXT_SHOWN = 2000
-FOLD_ABOVE = 12
+CHANGES_SHOWN = 2000
+"""Characters of one side of a change in the audit log."""
 
 register.filter("count", formats.count)
 register.filter("duration", formats.duration)
@@ -54,6 +51,12 @@ register.filter("error_line", stories.error_line)
 register.filter("attempt_error", timeline.attempt_error)
 register.filter("outcome_state", timeline.outcome_state)
 register.filter("frames", timeline.frames)
+register.filter("call", trees.call)
+register.filter("raw_json", trees.raw_json)
+register.simple_tag(trees.tree)
+register.simple_tag(pictures.slot_cells)
+register.simple_tag(pictures.firing_strip)
+register.simple_tag(pictures.trend, takes_context=True)
 
 
 @register.filter
@@ -72,9 +75,9 @@ def open_to(panels: Iterable[Panel], user: Any) -> list[Panel]:
 def changes(facts: Any) -> str:
     """``slots 3, max_running none``: one side of a change, as the audit log keeps it."""
     if not isinstance(facts, dict):
-        return "" if facts is None else formats.shortened(_worded(facts), TEXT_SHOWN)
+        return "" if facts is None else formats.shortened(_worded(facts), CHANGES_SHOWN)
     words = (f"{name} {'none' if value is None else _worded(value)}" for name, value in facts.items())
-    return formats.shortened(", ".join(words), TEXT_SHOWN)
+    return formats.shortened(", ".join(words), CHANGES_SHOWN)
 
 
 def _worded(value: Any) -> str:
@@ -254,93 +257,6 @@ def when(context: Context, job: Any) -> SafeString:
             return ago(context, job.finished_at or job.created_at)
 
 
-@register.filter
-def call(payload: Any) -> str:
-    """The first arguments of a job as a reader would write them: ``to="a@example.com", amount=3``."""
-    if not isinstance(payload, dict):
-        return ""
-    shown = []
-    for name, value in list(payload.items())[:4]:
-        text = formats.shortened(_flat(value), 40)
-        shown.append(f"{name}={text}")
-    return formats.shortened(", ".join(shown), 120)
-
-
-def _flat(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{…}" if value else "{}"
-    if isinstance(value, list):
-        return f"[{len(value)}]"
-    return _scalar(value)
-
-
-def _scalar(value: Any) -> str:
-    """As JSON; a string that cannot be encoded is shown as it is."""
-    try:
-        return msgspec.json.encode(value).decode()
-    except (UnicodeEncodeError, msgspec.MsgspecError):
-        return repr(value)
-
-
-@register.simple_tag
-def tree(value: Any) -> SafeString:
-    """A JSON value as nested, foldable lists; deep, long and wide ones are cut and say so."""
-    budget = iter(range(TREE_ITEMS))
-    if not isinstance(value, (dict, list)):
-        return format_html('<p class="tree mono">{}</p>', _leaf(value))
-    if not value:
-        return format_html('<p class="tree mono">{}</p>', "{}" if isinstance(value, dict) else "[]")
-    return format_html('<ul class="tree mono">{}</ul>', mark_safe("".join(_branches(value, budget, 1))))  # noqa: S308  # made of format_html
-
-
-def _branches(value: dict[str, Any] | list[Any], budget: Iterator[int], depth: int) -> Iterator[str]:
-    pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    for number, (name, child) in enumerate(pairs):
-        if next(budget, None) is None:
-            yield format_html('<li class="cut">… {} more, not shown</li>', len(value) - number)
-            return
-        key = format_html('<span class="key">{}</span>', f"{_scalar(name)}:" if isinstance(name, str) else f"{name}:")
-        if isinstance(child, (dict, list)) and child:
-            yield _branch(key, child, budget, depth)
-        else:
-            yield format_html("<li>{} {}</li>", key, _leaf(child))
-
-
-def _branch(key: SafeString, child: dict[str, Any] | list[Any], budget: Iterator[int], depth: int) -> SafeString:
-    many = formats.plural(len(child), "key" if isinstance(child, dict) else "item")
-    if depth >= TREE_DEPTH:
-        return format_html('<li>{} <span class="cut">{}, too deep to show</span></li>', key, many)
-    return format_html(
-        '<li><details{}><summary>{} <span class="soft">{}</span></summary><ul>{}</ul></details></li>',
-        SafeString(" open") if len(child) <= FOLD_ABOVE else "",
-        key,
-        many,
-        mark_safe("".join(_branches(child, budget, depth + 1))),  # noqa: S308  # made of format_html
-    )
-
-
-def _leaf(value: Any) -> SafeString:
-    text = "{}" if value == {} else "[]" if value == [] else _scalar(value)
-    if len(text) > TEXT_SHOWN:
-        return format_html(
-            '{}<span class="cut">… {} more characters</span>', text[:TEXT_SHOWN], formats.count(len(text) - TEXT_SHOWN)
-        )
-    return format_html("{}", text)
-
-
-@register.filter
-def raw_json(value: Any) -> str:
-    """The value as JSON for the copy button; empty when it is too long to be carried twice."""
-    try:
-        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    except (UnicodeEncodeError, msgspec.MsgspecError, RecursionError):
-        return ""
-    return text if len(text) <= 20_000 else ""
-
-
-CELLS_A_ROW, CELLS_SHOWN = 16, 64
-
-
 @register.simple_tag
 def mute_of(group: ErrorGroup) -> Mute | None:
     """What mutes a group of dead jobs now; None where it shouts."""
@@ -354,85 +270,3 @@ def mute_of(group: ErrorGroup) -> Mute | None:
 def from_ms(milliseconds: int) -> datetime:
     """Server milliseconds as a moment."""
     return job_moment(milliseconds)
-
-
-@register.simple_tag
-def slot_cells(busy: int, slots: int, stuck: int = 0, *, leaving: bool = False) -> SafeString:
-    """One cell per slot, the busy ones filled, of these the ``stuck`` ones outlined in red; free ones of a worker that
-    takes nothing new are hatched. Above 64 slots each cell stands for several.
-    """
-    busy, slots = max(0, min(busy, slots)), max(0, slots)
-    step = max(1, -(-slots // CELLS_SHOWN))
-    cells = range(-(-slots // step))
-    width, height = max(1, min(len(cells), CELLS_A_ROW) * 9), max(1, -(-len(cells) // CELLS_A_ROW) * 11)
-
-    def kind(cell: int) -> str:
-        if cell * step >= busy:
-            return "leaving" if leaving else "free"
-        return "stuck" if cell * step < stuck else "busy"
-
-    drawn = format_html_join(
-        "",
-        '<path class="{}" d="M{} {}{}"/>',
-        (
-            (found := kind(cell), cell % CELLS_A_ROW * 9 + 0.5, cell // CELLS_A_ROW * 11 + 0.5, _CELLS[found])
-            for cell in cells
-        ),
-    )
-    words = f"{busy} of {slots} slots busy"
-    words += f", {stuck} with a job that is stalled" if stuck else ""
-    words += ", no new jobs" if leaving else ""
-    return format_html(
-        '<svg class="cells" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>',
-        words,
-        width,
-        height,
-        width,
-        height,
-        drawn,
-    )
-
-
-_BOX = "h6v8h-6z"
-_CELLS = {"busy": _BOX, "free": _BOX, "stuck": _BOX, "leaving": f"{_BOX}m0 5l4 -5m2 3l-4 5"}
-"""The shape of each kind of cell: told apart without colour."""
-
-
-@register.simple_tag(takes_context=True)
-def trend(context: Context, group: ErrorGroup) -> SafeString:
-    """Deaths of a group by the hour as bars, with the last deploy among them; in words in the label."""
-    overall = context["overall"]
-    found = evidence.trend(group, overall.now, overall.day.released_at if overall.day else None)
-    if found is None:
-        return SafeString("")
-    deploy = SafeString("")
-    if found.deploy is not None:
-        deploy = format_html('<path class="deploy" d="M{} 0V28"/>', f"{found.deploy:g}")
-    return format_html(
-        '<svg class="trend" role="img" aria-label="{}" viewBox="0 0 120 28" width="120" height="28">'
-        '<path class="ground" d="M0 27.5H120"/><path class="is-dead" d="{}"/>{}</svg>',
-        found.label,
-        found.path,
-        deploy,
-    )
-
-
-STRIP_STATES = {"failed": "dead", "pending": "leased", "fired": "scheduled"}
-
-
-@register.simple_tag
-def firing_strip(strip: Strip) -> SafeString:
-    """The last firings, a cell each; what they say stands in the label."""
-    if not strip.paths:
-        return SafeString("")
-    return format_html(
-        '<svg class="strip" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}">{}</svg>',
-        strip.label,
-        strip.width,
-        strip.height,
-        strip.width,
-        strip.height,
-        format_html_join(
-            "", '<path class="is-{}" d="{}"/>', ((STRIP_STATES.get(name, name), path) for name, path in strip.paths)
-        ),
-    )

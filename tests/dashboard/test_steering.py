@@ -147,7 +147,7 @@ class TestMute:
         looks: list[int] = []
         found = api.error_groups
         monkeypatch.setattr(api, "error_groups", lambda *args, **named: looks.append(1) or found(*args, **named))
-        monkeypatch.setattr(reads, "_quiet_dead", KeptWhile(0.0, reads.QUIET_SECONDS))
+        monkeypatch.setattr(reads.whole, "_quiet_dead", KeptWhile(0.0, reads.whole.QUIET_SECONDS))
         shop.dead()
         shop.dead(type="crm.push", error=SLOW)
         api.mutes.mute("type", "crm.push", span=3600, reason="known")

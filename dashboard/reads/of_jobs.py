@@ -1,0 +1,125 @@
+"""Jobs and what was done to many of them, with secrets masked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+from django.db import DatabaseError
+
+from dashboard.reads.whole import BUDGET_SECONDS, asking, last_known
+from jobs import api
+from jobs.api import BulkOperation, ErrorGroup, JobFilter, LogPage, Page, Reason
+from jobs.api.audit import AuditFilter, AuditRecord
+from jobs.core.fingerprint import fingerprint_of
+from jobs.core.job import Job
+from jobs.exceptions import JobNotFound, WrongState
+
+LOOKS_AT = 1_000
+"""A list looks at so many jobs for those that a filter wants before it answers, and offers to look further: with any
+backlog it answers at once."""
+
+
+def _shown(job: Job) -> Job:
+    """The job as everybody may see it: its secrets are masked before it reaches a page or a download."""
+    return api.shown(job)
+
+
+def jobs(selection: JobFilter, cursor: str, limit: int) -> Page:
+    """One page of the list. OptionInvalid for a cursor that is not one of ours."""
+    with asking():
+        page = api.list_jobs(selection, cursor=cursor or None, limit=limit, look_at=LOOKS_AT)
+    return msgspec.structs.replace(page, items=[_shown(job) for job in page.items])
+
+
+def job(job_id: str) -> Job:
+    """One job with its attempts, or JobNotFound."""
+    with asking():
+        return _shown(api.get_job(job_id))
+
+
+def jobs_by_id(job_ids: Sequence[str]) -> list[Job | None]:
+    """Each of the jobs, None where there is none."""
+    with asking():
+        return [_shown(job) if job else None for job in api.get_jobs(job_ids)]
+
+
+def job_log(job_id: str) -> LogPage:
+    """What the attempts of a job have logged, or JobNotFound."""
+    with asking():
+        stored = api.get_job(job_id)
+        return api.shown_log(stored, api.job_logs(stored))
+
+
+def revealed(job_id: str, *, reason: str) -> tuple[Job, LogPage]:
+    """The job and its log with nothing masked, and an entry in the audit log; or JobNotFound."""
+    with asking():
+        job = api.reveal(job_id, reason=reason)
+        return job, api.job_logs(job)
+
+
+def why(job: Job) -> Reason | None:
+    """Why a job does not run, from what decides; None where it runs, has ended, or is gone by now."""
+    if job.is_terminal or job.is_running:
+        return None
+    with asking(), suppress(JobNotFound):
+        return api.explain(job.id)
+    return None
+
+
+def done_to(job_id: str, limit: int) -> Sequence[AuditRecord] | None:
+    """What people did to a job, newest first; None where the audit log cannot be read."""
+    try:
+        return api.audit.list(AuditFilter(target=job_id), limit=limit).items
+    except DatabaseError:
+        return None
+
+
+def fingerprint(job_id: str) -> str:
+    """Of the error that a job ended with, as it is stored."""
+    with asking():
+        return fingerprint_of(api.get_job(job_id).error)
+
+
+def error_groups(selection: JobFilter, sample: int) -> list[ErrorGroup]:
+    """The newest ``sample`` dead jobs that match, by what they died of."""
+    with asking():
+        return api.error_groups(selection, sample=sample, look_at=LOOKS_AT)
+
+
+def dead_sample(selection: JobFilter, sample: int) -> list[Job]:
+    """The newest dead jobs that match, as far as they are among those that are looked at."""
+    with asking():
+        return [_shown(job) for job in api.newest_dead(selection, sample, LOOKS_AT)]
+
+
+def count_within(selection: JobFilter, seconds: float) -> tuple[int, bool]:
+    """How many match, as far as that can be found out in this time, and whether these are all."""
+    last_known.refuse_while_away()
+    with api.budget(BUDGET_SECONDS + seconds):
+        return api.matching.count_within(selection, seconds)
+
+
+def refusal_of_move(job_id: str, pool: str) -> WrongState | None:
+    """Why this job cannot be moved to that pool, if that shows before it is asked for. JobNotFound."""
+    with asking():
+        return api.bulk.refusal_of_move(api.get_job(job_id), pool)
+
+
+def bulk_operations() -> list[BulkOperation]:
+    """The operations that are kept, newest first."""
+    with asking():
+        return api.bulk.newest()
+
+
+def bulk_operation(id: str) -> BulkOperation:
+    """One operation, or BulkNotFound."""
+    with asking():
+        return api.bulk.get(id)
+
+
+def bulk_refusals(id: str, limit: int) -> dict[str, str]:
+    """Why it was not done, by job."""
+    with asking():
+        return {job: api.redaction.shown_text(why) for job, why in api.bulk.refusals(id, limit).items()}

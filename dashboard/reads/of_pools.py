@@ -1,0 +1,129 @@
+"""What runs the jobs: pools, workers, partitions, their history; the settings in force and what doctor finds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from dashboard.kept import Kept
+from dashboard.reads.whole import HISTORY_BUDGET_SECONDS, asking
+from jobs import api
+from jobs.api import Noted, Partition, Point, PoolSettings, Release, Scaling, Worker
+from jobs.core.figures import Figures
+
+HISTORY_EVERY_SECONDS = 2.0
+
+PACE_EVERY_SECONDS = 10.0
+"""So often it is read what each pool did lately: as often as the engine closes a step of its series."""
+
+DIAGNOSIS_EVERY_SECONDS = 15.0
+DIAGNOSIS_SECONDS = 5.0
+"""So long a check of doctor may take before a page calls that a finding."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check of doctor found, without the passwords of addresses."""
+
+    check: str
+    status: str  # ok, warning, failed or skipped
+    detail: str
+    setting: str
+    fix: str
+
+
+_points: dict[tuple[str, int], Kept[list[Point]]] = {}
+_pace: defaultdict[str, Kept[list[Point]]] = defaultdict(lambda: Kept(PACE_EVERY_SECONDS))
+_shares: Kept[dict[str, dict[str, Figures]]] = Kept(PACE_EVERY_SECONDS)
+_diagnosis: Kept[list[Verdict]] = Kept(DIAGNOSIS_EVERY_SECONDS)
+
+
+def forget() -> None:
+    _points.clear()
+    _pace.clear()
+    _shares.forget()
+    _diagnosis.forget()
+
+
+def pool_settings(name: str) -> PoolSettings:
+    """What was set for a pool, or PoolNotFound."""
+    with asking():
+        return api.pools.settings(name)
+
+
+def scalings(name: str) -> Sequence[Scaling]:
+    """What autoscaling decided over a pool, newest first."""
+    with asking():
+        return list(reversed(api.pools.scalings(name)))
+
+
+def types_of(pool: str) -> dict[str, Figures]:
+    """Job type → all that was ever counted of it in a pool, read at most every 10 s."""
+    with asking():
+        return _shares.read(api.stats.by_pool_and_type).get(pool, {})
+
+
+def pace(names: Sequence[str]) -> dict[str, list[Point]]:
+    """What each of these pools did in the last hour, read at most every 10 s."""
+    with asking():
+        return {name: _pace[name].read(partial(api.stats.points, name, 60)) for name in names}
+
+
+def points(pool: str, minutes: int) -> list[Point]:
+    """What a pool (``""``: all of them) did lately. Kept for a while: of a month it is a lot to read."""
+    with asking(HISTORY_BUDGET_SECONDS):
+        kept = _points.setdefault((pool, minutes), Kept(HISTORY_EVERY_SECONDS))
+        return kept.read(lambda: api.stats.points(pool or None, minutes))
+
+
+def next_due() -> dict[str, datetime]:
+    """State → when the first of its jobs is due."""
+    with asking():
+        return api.stats.next_due()
+
+
+def backlog(minutes: int) -> list[Noted]:
+    """How many jobs were ready in each pool lately."""
+    with asking():
+        return api.stats.backlog(minutes)
+
+
+def workers() -> list[Worker]:
+    """Every worker host and worker that beats or has beaten lately."""
+    with asking():
+        return list(api.workers.list())
+
+
+def releases(minutes: int) -> Sequence[Release]:
+    """The deploys of the last minutes, oldest first."""
+    with asking():
+        return api.workers.releases(minutes)
+
+
+def topology() -> Sequence[Partition]:
+    """Every partition with what it holds."""
+    with asking():
+        return api.topology.list()
+
+
+def settings() -> list[api.Setting]:
+    """The settings in force, secrets masked."""
+    return api.settings()
+
+
+def diagnosis() -> list[Verdict]:
+    """What doctor finds, looked at again at most every 15 s. Takes some seconds where something hangs."""
+
+    def look() -> list[Verdict]:
+        from jobs.management.diagnosis import diagnose  # system checks and all: nothing else here needs them
+
+        found = diagnose(allowed_seconds=DIAGNOSIS_SECONDS)
+        return [
+            Verdict(one.check, one.status, api.shown_text(one.detail), one.setting, api.shown_text(one.fix))
+            for one in found
+        ]
+
+    return _diagnosis.read(look)

@@ -1,0 +1,137 @@
+"""The whole at one moment, which every page shows a part of, and what all that is read of the store goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from dashboard.day import FINE_MINUTES, MINUTES, STEP, Day, day_of
+from dashboard.hosts import Fleet, fleet_of
+from dashboard.kept import Kept, KeptWhile
+from dashboard.mutes import Quiet
+from dashboard.overall import UNREACHABLE, LastKnown, Overall
+from jobs import api
+from jobs.api import JobFilter, Point
+from jobs.core.states import JobState
+
+BUDGET_SECONDS = 1.5
+"""So long a page waits for the store before it says that it is away."""
+
+HISTORY_BUDGET_SECONDS = 4.0
+"""Charts of a month add up tens of thousands of entries."""
+
+LATE_EVERY_SECONDS = 1.0
+"""So often it is looked which schedules are late; figures are read several times a second."""
+
+DAY_EVERY_SECONDS = 5.0
+"""So often the last 24 hours are added up."""
+
+FLEET_EVERY_SECONDS = 5.0
+"""So often it is looked which hosts have gone silent or run old code."""
+
+TEN_SECONDS = timedelta(seconds=10)
+"""The finest step of what happened."""
+
+MUTES_EVERY_SECONDS = 2.0
+"""So long another web process may go on shouting about what was muted here."""
+
+QUIET_SECONDS = 60.0
+"""So long the number of muted dead jobs is believed while neither mutes nor the numbers of dead jobs change."""
+
+MUTED_LOOKED_AT = 1_000
+"""Of so many of the newest dead jobs it is known whether they are muted; the others count as loud."""
+
+_mutes: Kept[Quiet] = Kept(MUTES_EVERY_SECONDS)
+_quiet_dead: KeptWhile[int] = KeptWhile(MUTES_EVERY_SECONDS, QUIET_SECONDS)
+_late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
+_day: Kept[Day] = Kept(DAY_EVERY_SECONDS)
+_fleet: Kept[Fleet] = Kept(FLEET_EVERY_SECONDS)
+
+
+def forget() -> None:
+    last_known.forget()
+    for kept in (_late, _day, _fleet, _mutes, _quiet_dead):
+        kept.forget()
+
+
+def forget_mutes() -> None:
+    """What is muted is read anew."""
+    _mutes.forget()
+    _quiet_dead.forget()
+
+
+def mutes() -> Quiet:
+    """What is muted now, read at most every two seconds."""
+    return _mutes.read(lambda: Quiet(api.mutes.all()))
+
+
+def _overall() -> Overall:
+    with api.budget(BUDGET_SECONDS):
+        snapshot, everything = api.stats.snapshot(), api.scheduler.paused()
+        late = _late.read(lambda: tuple(schedule.name for schedule in api.schedules.late()))
+        quiet_dead = _dead_that_are_muted(mutes(), {pool.name: pool.dead for pool in snapshot.pools})
+        fleet = _fleet.read(lambda: fleet_of(api.workers.list()))
+    return Overall(
+        pools=tuple(pool.as_dict() | {"enqueued_per_second": pool.enqueued_per_second} for pool in snapshot.pools),
+        states={str(state): number for state, number in snapshot.states.items()},
+        hosts=snapshot.hosts,
+        workers=snapshot.workers,
+        late=late,
+        quiet_dead=quiet_dead,
+        paused=msgspec.to_builtins(everything) if everything else None,
+        day=_last_day(),
+        silent=fleet.silent,
+        outdated=fleet.outdated,
+        newest=fleet.newest,
+        at=snapshot.server_time,
+    )
+
+
+def _dead_that_are_muted(quiet: Quiet, dead: Mapping[str, int]) -> int:
+    """Among the newest: only looked for where something is muted at all, and while mutes and dead jobs change."""
+
+    def look() -> int:
+        return quiet.number(api.error_groups(JobFilter(states=(JobState.DEAD,)), sample=MUTED_LOOKED_AT))
+
+    return _quiet_dead.read((quiet.subjects, tuple(dead.items())), look) if quiet else 0
+
+
+def _last_day() -> Day | None:
+    """As it was last known where it cannot be added up in time: that is no reason to call the store away."""
+    try:
+        with api.budget(HISTORY_BUDGET_SECONDS):
+            return _day.read(_read_day)
+    except UNREACHABLE:
+        return _day.last
+
+
+def _read_day() -> Day:
+    points = api.stats.points(None, MINUTES, step=STEP)
+
+    def since(at: datetime) -> Sequence[Point]:
+        begun = at - TEN_SECONDS  # the step in which it came is told whole
+        minutes = (datetime.now(UTC) - begun).total_seconds() / 60
+        if minutes > FINE_MINUTES:
+            return [point for point in points if point.at >= at]
+        return [point for point in api.stats.points(None, max(0.0, minutes)) if point.at >= begun]
+
+    return day_of(points, api.workers.releases(MINUTES), since)
+
+
+last_known = LastKnown(_overall)
+
+
+def overall() -> Overall:
+    """Pools, states and worker counts; costs the same whatever the backlog. Never raises for an unreachable store."""
+    return last_known.read()
+
+
+@contextmanager
+def asking(seconds: float = 0.0) -> Iterator[None]:
+    """A read with a budget. While the store is known to be away it is not asked, so that a page waits for it once."""
+    last_known.refuse_while_away()
+    with api.budget(seconds or BUDGET_SECONDS):
+        yield
