@@ -28,10 +28,12 @@ class BulkOperationAction(Action):
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         operation = api.bulk.get(ids[0] if ids else "")
         left = operation.total - operation.handled
+        what, goes_on = f"{operation.request.action} {plural(left, 'job')}?", self.verb == "confirm"
         return Question(
-            f"{self.label}: {operation.request.action} {plural(left, 'job')}?",
+            what.capitalize() if goes_on else f"{self.label}: {what}",
             self.says,
             ids,
+            number=left if goes_on else None,
             hidden=(("number", str(operation.total)),),
         )
 
@@ -67,7 +69,7 @@ ACTIONS: tuple[Action, ...] = (
     BulkOperationAction(
         noun="bulk",
         verb="confirm",
-        label="Go on",
+        label="Go on with",
         says="It acts on the jobs that were counted, and on no others.",
         perform=_confirm,
         panel="bulk",

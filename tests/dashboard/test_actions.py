@@ -237,9 +237,12 @@ class TestAllThatMatch:
         page = self.answer(operator, question)["Location"]
         self.work(shop)
 
-        assert "3 jobs match. Nothing has been done yet." in text(operator.get(page))
+        waiting = text(operator.get(page))
+        assert "3 jobs match. Nothing has been done yet. Resubmit 3 jobs Cancel" in waiting
         assert {shop.state(job_id) for job_id in dead} == {"dead"}
         asked = operator.get("/dashboard/actions/bulk/confirm/", {"id": shop.engine.bulk.newest()[0].id})
+        assert "Resubmit 3 jobs?" in text(asked)
+        assert "Go on with 3 jobs" in text(asked)
         send(operator, "/dashboard/actions/bulk/confirm/", hidden(asked))
         self.work(shop)
 
