@@ -158,6 +158,11 @@ def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
             page.set_viewport_size({"width": width, "height": 800})
 
             assert fits(page), (path, width)
+    page.goto(page.url.partition("/dashboard")[0] + "/dashboard/pools/")
+    for width in (730, 900, 1100, 1300, 1440):
+        page.set_viewport_size({"width": width, "height": 800})
+        edges = page.locator(".pools .button").evaluate_all("all => all.map(each => each.getBoundingClientRect().right)")
+        assert max(edges) <= width, f"the buttons of pools are in sight at {width}"
 
 
 def test_on_a_phone_targets_are_large_enough_and_a_job_can_be_resubmitted(visit: Visit, full: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from dashboard import trends
-from dashboard.chart import HEIGHT, LABEL_GAP, Chart, Line
+from dashboard.chart import HEIGHT, LABEL_FOOT, LABEL_GAP, Chart, Line
 from dashboard.formats import duration, rate
 from jobs.api import Noted, Point
 from jobs.core.figures import Figures
@@ -112,7 +112,7 @@ class TestDrawing:
         assert places == sorted(places)
         assert all(later - earlier >= LABEL_GAP - 0.01 for earlier, later in pairwise(places))
         assert places[0] >= 0
-        assert places[-1] <= HEIGHT
+        assert places[-1] <= HEIGHT - LABEL_FOOT, "letters hang below their line"
 
     def test_one_value_between_two_gaps_is_seen(self) -> None:
         assert chart((None, 4.0, None)).paths[0][1] == "M300.0,50.0h2"
