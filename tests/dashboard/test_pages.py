@@ -286,6 +286,14 @@ class TestJob:
 
         assert found == loud
 
+    @pytest.mark.parametrize(("state", "address"), [("dead", "/dashboard/dead/"), ("ready", "/dashboard/jobs/")])
+    def test_the_navigation_marks_the_list_that_it_is_in(
+        self, viewer: Client, shop: Shop, state: str, address: str
+    ) -> None:
+        page = viewer.get(f"/dashboard/jobs/{shop.in_state(state)}/")
+
+        assert {found["href"] for _, found in tags(page) if found.get("aria-current") == "page"} == {address}
+
     def test_one_that_is_not_there_is_404_in_words(self, viewer: Client) -> None:
         page = viewer.get("/dashboard/jobs/01gone-default.1.0/")
 
