@@ -161,7 +161,9 @@ def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
     page.goto(page.url.partition("/dashboard")[0] + "/dashboard/pools/")
     for width in (730, 900, 1100, 1300, 1440):
         page.set_viewport_size({"width": width, "height": 800})
-        edges = page.locator(".pools .button").evaluate_all("all => all.map(each => each.getBoundingClientRect().right)")
+        edges = page.locator(".pools .button").evaluate_all(
+            "all => all.map(each => each.getBoundingClientRect().right)"
+        )
         assert max(edges) <= width, f"the buttons of pools are in sight at {width}"
 
 
