@@ -11,6 +11,7 @@ from jobs import api
 from jobs.exceptions import StoreUnavailable
 from jobs.management import completing
 from jobs.management.commands.completion import BASH
+from jobs.management.completing import candidates
 from jobs.models import Schedule
 
 
@@ -37,15 +38,19 @@ def test_commands_verbs_options_and_their_words(cli, words, found):
     assert after(cli, *words)[: len(found) or None] == found
 
 
-def test_names_of_pools_types_and_schedules(cli, db):
+def test_names_of_pools_and_types(cli):
     api.enqueue("commands.greet", {}, pool="media")
-    Schedule.objects.create(name="nightly", job_type="commands.greet", cron="0 5 * * *")
 
     assert after(cli, "pools", "show", "me") == ["media"]
     assert after(cli, "jobs", "list", "--pool", "me") == ["media"]
     assert after(cli, "enqueue", "commands.g") == ["commands.greet"]
     assert after(cli, "jobs", "list", "--type", "commands.l") == ["commands.login"]
-    assert after(cli, "schedules", "run", "") == ["nightly"]
+
+
+def test_names_of_schedules(db):
+    Schedule.objects.create(name="nightly", job_type="commands.greet", cron="0 5 * * *")
+
+    assert candidates(["schedules", "run", ""]) == ["nightly"]
 
 
 def test_a_store_that_is_away_is_no_error(cli, monkeypatch):
