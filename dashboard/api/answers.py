@@ -110,6 +110,7 @@ class Group(BaseModel):
     fingerprint: str
     error_type: str
     message: str
+    pattern: Annotated[str, Field(description="What all their messages say; the message is that of the newest.")]
     place: str
     count: int
     first_seen: Moment | None

@@ -31,7 +31,7 @@ class Narrowing(BaseModel):
     """What narrows a list of jobs whose state is given."""
 
     pool: Annotated[str, Field(description="Of this pool.")] = ""
-    type: Annotated[str, Field(description="Of this type.")] = ""
+    type: Annotated[str, Field(description="Of this type; billing.*: of all that begin so.")] = ""
     tag: Annotated[str, Field(description="With this tag.")] = ""
     group: Annotated[str, Field(description="That ended with this error: see /dlq/groups.")] = ""
     search: Annotated[str, Field(description="Whose id, type, tags, meta or error hold this text.")] = ""
