@@ -160,6 +160,8 @@ def finding(pool: Mapping[str, Any], settings: PoolSettings) -> str:
             else "No worker serves it, and nothing waits."
         )
     if not ready:
+        if not running:
+            return "Nothing waits, and nothing runs."
         return f"Nothing waits; {plural(running, 'job')} {'runs' if running == 1 else 'run'}."
     if settings.max_running is not None and running >= settings.max_running:
         limit = count(settings.max_running)
