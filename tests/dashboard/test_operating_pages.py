@@ -32,6 +32,7 @@ class TestOnePool:
         [
             ({"workers": 0, "ready": 3}, None, "No worker serves it; 3 jobs ready."),
             ({"workers": 0}, None, "No worker serves it, and nothing waits."),
+            ({}, None, "Nothing waits, and nothing runs."),
             ({"leased": 1}, None, "Nothing waits; 1 job runs."),
             ({"ready": 5, "leased": 2}, 2, "Its limit is reached: 2 of 2 run. 5 jobs ready."),
             ({"ready": 5, "slots_actual": 0}, None, "It has no slots: scale it. 5 jobs ready."),
