@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import User
 from django.db import models
 from django.test import Client
 from django.urls import reverse
@@ -73,6 +74,7 @@ def jobs(shop: Shop) -> list[str]:
 def rows() -> dict[str, Any]:
     """A row of each model with a marker in each field that can hold one. Not as forms would let it in: as it may be."""
     made: dict[type[models.Model], Any] = {}
+    owner = User.objects.create_user(username=MARK[:150])
     waiting = [model for model in apps.get_app_config("jobs").get_models() if not model._meta.auto_created]
     while waiting:
         model = waiting.pop(0)
@@ -80,7 +82,7 @@ def rows() -> dict[str, Any]:
         if parents & set(waiting):
             waiting.append(model)
             continue
-        row = model(**{field.name: _marked(field, made) for field in model._meta.concrete_fields})
+        row = model(**{field.name: _marked(field, {User: owner, **made}) for field in model._meta.concrete_fields})
         [made[model]] = model._default_manager.bulk_create([row])
     return {model.__name__: row for model, row in made.items()}
 
