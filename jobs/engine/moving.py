@@ -161,6 +161,7 @@ class Moving:
             delay=0,
             void_seen="",
             max_pending="",
+            header="",
             **facts,
         )
 

@@ -24,11 +24,12 @@ local delay = tonumber(ARGV[5]) -- ms from now
 local run_at = ARGV[6] -- ms, '' = now + delay
 local void_seen = ARGV[7] -- the void of an id that the caller has seen and may overwrite, '' = none
 local max_pending = tonumber(ARGV[8]) -- most jobs that may wait here after this, '' = any number
-local items = 9 -- ARGV[9..]: id, body without its times
+local header = ARGV[9] -- what each body has after its times, '' = they have nothing in common
+local items = 10 -- ARGV[10..]: id, the rest of the body
 
 local now = server_now(clock, given_now)
 local due = run_at == '' and now + delay or tonumber(run_at)
-local times = struct.pack('>dd', now, due)
+local head = struct.pack('>dd', now, due) .. header
 
 local reply = { now, due }
 local total = (#ARGV - items + 1) / 2
@@ -47,7 +48,7 @@ if check_ids ~= '' then
         unvoided[#unvoided + 1] = ids[i]
       end
     elseif body then
-      local is_ours = check_ids == '2' and string.sub(body, 17) == ARGV[items + 2 * i - 1]
+      local is_ours = check_ids == '2' and string.sub(body, 17) == header .. ARGV[items + 2 * i - 1]
       refused[i] = is_ours and 'created before' or 'taken'
     end
     if refused[i] and refused[i] ~= 'created before' then
@@ -91,12 +92,12 @@ local score = not is_due and due_score(due, priority)
 local created, index, given, last = {}, {}, ARGV, 0 -- locals are fast
 for i = 1, total do
   if not refused[i] then
-    local id, body = given[items + 2 * i - 2], given[items + 2 * i - 1]
+    local id, rest = given[items + 2 * i - 2], given[items + 2 * i - 1]
     if place then
       place = place + 1
       score = ready_place(priority, place)
     end
-    created[last + 1], created[last + 2] = id, times .. body
+    created[last + 1], created[last + 2] = id, head .. rest
     index[last + 1], index[last + 2] = score, id
     last = last + 2
   end

@@ -232,7 +232,7 @@ class Fetcher(threading.Thread):
 
     def _line(self, name: str) -> Line:
         if name not in self._lines:
-            waiter = Waiter(self._engine, self._answer, self._bell.set)
+            waiter = Waiter(self._engine, self._answer, self._woken.update, self._bell.set)
             self._lines[name] = Line(self._new_pool(name, 0, self._ring), waiter)
         return self._lines[name]
 

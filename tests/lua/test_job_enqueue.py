@@ -24,9 +24,10 @@ def call(partition: Partition, *ids: str, payload: bytes = b"{}", **changes: Any
         "run_at": "",
         "void_seen": "",
         "max_pending": "",
+        "header": HEADER,
     }
     arguments |= changes
-    items = [value for job_id in ids for value in (job_id, HEADER + payload)]
+    items = [value for job_id in ids for value in (job_id, payload)]
     return partition.run("job_enqueue", *items, **arguments)
 
 

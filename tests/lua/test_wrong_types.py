@@ -34,7 +34,16 @@ COUNTED: State = {f"live:{NOW // 10_000 - 40}": {"failed:t": 1}}
 
 KEPT = {"attempts_kept": 25}
 PREFIXES = ("live", "lines", "log_of", "parked_of")
-CREATE = {"check_ids": "1", "type": "t", "priority": 0, "delay": 0, "run_at": "", "void_seen": "1", "max_pending": ""}
+CREATE = {
+    "check_ids": "1",
+    "type": "t",
+    "priority": 0,
+    "delay": 0,
+    "run_at": "",
+    "void_seen": "1",
+    "max_pending": "",
+    "header": "",
+}
 FAIL = ("a", "token", "t", NOW, "retry", 5, 0, "{}")
 
 CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {

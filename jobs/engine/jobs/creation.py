@@ -113,10 +113,11 @@ class Creation:
         created: list[Enqueued] = []
         for batch in batches(payloads, len):
             batch_ids = all_ids[len(created) : len(created) + len(batch)]
-            bodies = [header + payload for payload in batch]
             to_follow = len(all_ids) - len(created) - len(batch_ids)  # all of them find room, or none is created
             check_ids = "2" if made_before else ""
-            now, due, _ = self._create(spec, route, batch_ids, bodies, check_ids=check_ids, to_follow=to_follow)
+            now, due, _ = self._create(
+                spec, route, batch_ids, batch, header=header, check_ids=check_ids, to_follow=to_follow
+            )
             state, run_at = _first_state(now, due), moment(due)
             created += [
                 Enqueued(id=job_id, type=spec.type, pool=spec.pool, state=state, run_at=run_at) for job_id in batch_ids
@@ -130,10 +131,12 @@ class Creation:
         ids: list[str],
         bodies: list[bytes],
         *,
+        header: bytes = b"",
         check_ids: str = "",
         void_seen: str = "",
         to_follow: int = 0,
     ) -> tuple[int, int, list[bytes]]:
+        """``header``: what all ``bodies`` begin with and none of them brings along."""
         items: list[str | bytes] = [b""] * (2 * len(ids))
         items[::2], items[1::2] = ids, bodies
         limit = self.pending_limit(spec)
@@ -151,6 +154,7 @@ class Creation:
                 run_at="" if spec.run_at_ms is None else spec.run_at_ms,
                 void_seen=void_seen,
                 max_pending="" if limit is None else limit - to_follow,
+                header=header,
             )
         except PoolFull as full:
             raise pool_full(spec, len(ids), full, self._pending.of(spec.pool)) from None
