@@ -29,7 +29,7 @@ local items = 10 -- ARGV[10..]: id, the rest of the body
 
 local now = server_now(clock, given_now)
 local due = run_at == '' and now + delay or tonumber(run_at)
-local head = struct.pack('>dd', now, due) .. header
+local beginning = struct.pack('>dd', now, due) .. header
 
 local reply = { now, due }
 local total = (#ARGV - items + 1) / 2
@@ -97,7 +97,7 @@ for i = 1, total do
       place = place + 1
       score = ready_place(priority, place)
     end
-    created[last + 1], created[last + 2] = id, head .. rest
+    created[last + 1], created[last + 2] = id, beginning .. rest
     index[last + 1], index[last + 2] = score, id
     last = last + 2
   end
