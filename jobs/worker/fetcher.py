@@ -1,8 +1,7 @@
 """Leases jobs for the slots of a child: as many as they can use soon, from every partition in turn.
 
 It waits in one place for everything that may let it go on (room in a slot, news from the server, a due time, the end):
-its bell. While a partition is known to be empty it is asleep, and costs the server nothing. When the server wakes a
-waiter meanwhile, that one leases on the spot: a job that comes to an idle worker has one thread fewer to wait for.
+its bell. While a partition is known to be empty it is asleep, and costs the server nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from time import monotonic
 
 from jobs.core.job import Route
@@ -71,8 +69,8 @@ class Fetcher(threading.Thread):
         self._announce = announce
         self._on_spent = on_spent
         self._bell = threading.Event()
-        self._woken: set[Route] = set()  # anybody adds, who acts empties; both in one operation
-        self._acting = threading.Lock()  # held by who leases: this thread, or a waiter while it rests
+        self._woken: set[Route] = set()  # the waiters add, this thread empties; both in one operation
+        self._leasing = threading.Lock()
         self._quiet = False
         self._routes: list[Route] = []
         self._turn = 0
@@ -139,7 +137,7 @@ class Fetcher(threading.Thread):
     @property
     def is_quiet(self) -> bool:
         """Nothing more will come in."""
-        return self._quiet and not self._acting.locked()
+        return self._quiet and not self._leasing.locked()
 
     def hand_back(self) -> None:
         """Give back whatever no slot has begun. From the fetcher itself, or when it is quiet."""
@@ -151,40 +149,16 @@ class Fetcher(threading.Thread):
     def run(self) -> None:
         while not self._quiet:
             try:
-                with self._acting:
-                    rest = self._act()
+                self._refresh()
+                self._permits.turn()
+                self._naps.prolong(self._engine.leases.none_waits)
+                if not self._lease_from_each():
+                    self._return_stalled()
+                    self._rest()
                 self._trouble = None
                 self._backoff.reset()
-                if rest and not self._quiet:
-                    self._bell.wait(rest)
             except Exception as error:
                 self._stumble(error)
-
-    def _act(self) -> float:
-        """One round; how many seconds to rest after it."""
-        self._hear()
-        self._refresh()
-        self._permits.turn()
-        self._naps.prolong(self._engine.leases.none_waits)
-        if self._lease_from_each():
-            return 0.0
-        self._return_stalled()
-        return self._prepare_rest()
-
-    def _hear(self) -> None:
-        self._bell.clear()
-        while self._woken:
-            self._naps.wake(self._woken.pop())
-
-    def _answer(self, route: Route) -> None:
-        """From a waiter that the server has woken."""
-        self._woken.add(route)
-        if self._acting.acquire(blocking=False):
-            # Who rests is rung next, meets the same error, and says what it is.
-            with suppress(Exception):
-                self._hear()
-                self._lease_from_each()
-            self._acting.release()
 
     def _stumble(self, error: Exception) -> None:
         expected = isinstance(error, ENVIRONMENT_ERRORS)
@@ -232,7 +206,7 @@ class Fetcher(threading.Thread):
 
     def _line(self, name: str) -> Line:
         if name not in self._lines:
-            waiter = Waiter(self._engine, self._answer, self._woken.update, self._bell.set)
+            waiter = Waiter(self._engine, self._woken.add, self._bell.set)
             self._lines[name] = Line(self._new_pool(name, 0, self._ring), waiter)
         return self._lines[name]
 
@@ -287,19 +261,20 @@ class Fetcher(threading.Thread):
         return left
 
     def _lease(self, route: Route, limit: int) -> bool:
-        if self._quiet:
-            return False
-        token, sent_at = self._grant(route)
-        asked = self._permits.lease_limit(route, limit) if self._permits.are_needed else limit
-        reply = self._engine.leases.lease(
-            route, worker=self._worker_id, token=token, limit=asked, lease_ms=self._options.lease_ms
-        )
-        found = bool(reply.jobs)
-        if self._permits.are_needed:
-            reply = reply._replace(jobs=list(self._permits.let_through(route, token, reply.jobs, limit)))
-        del self._grants[route]  # only now: should that fail, the same grant is asked for again
-        if reply.jobs:
-            self._take(route, token, sent_at, reply)
+        with self._leasing:
+            if self._quiet:
+                return False
+            token, sent_at = self._grant(route)
+            asked = self._permits.lease_limit(route, limit) if self._permits.are_needed else limit
+            reply = self._engine.leases.lease(
+                route, worker=self._worker_id, token=token, limit=asked, lease_ms=self._options.lease_ms
+            )
+            found = bool(reply.jobs)
+            if self._permits.are_needed:
+                reply = reply._replace(jobs=list(self._permits.let_through(route, token, reply.jobs, limit)))
+            del self._grants[route]  # only now: should that fail, the same grant is asked for again
+            if reply.jobs:
+                self._take(route, token, sent_at, reply)
         self._naps.note(route, reply, found=found)
         if reply.paused:
             self._hand_back(self._lines[route.pool].slots)
@@ -343,12 +318,15 @@ class Fetcher(threading.Thread):
 
     # waiting
 
-    def _prepare_rest(self) -> float:
+    def _rest(self) -> None:
         with_room = [route for route in self._routes if self._room(route.pool) > 0]
         for line in self._lines.values():
             if not line.waiter.is_armed and (empty := self._empty_routes(line, with_room)):
                 line.waiter.arm(empty, self._naps.longest)
-        return self._seconds_to_rest(with_room)
+        self._bell.wait(self._seconds_to_rest(with_room))
+        self._bell.clear()
+        while self._woken:
+            self._naps.wake(self._woken.pop())
 
     def _empty_routes(self, line: Line, with_room: list[Route]) -> list[Route]:
         """What a pool with room may wait for. One without must not: it would take the wake-up away from others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from jobs.core.job import Route
 from jobs.engine import Engine
@@ -14,23 +14,15 @@ log = logging.getLogger("jobs.worker")
 
 
 class Waiter:
-    """Blocks on the server, in a thread of its own, while it is armed. There ``on_woken`` is called, which may take its
-    time, or ``on_failure`` with all that it waited for; and then ``on_end``: now it may be armed again.
+    """Blocks on the server, in a thread of its own, while it is armed.
 
     A wait that has begun cannot be changed. So each pool has one: what it waits for is always that pool, and a pool
     that gets room again is never deaf because the wait began when it had none.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        on_woken: Callable[[Route], object],
-        on_failure: Callable[[Iterable[Route]], object],
-        on_end: Callable[[], object],
-    ) -> None:
+    def __init__(self, engine: Engine, on_woken: Callable[[Route], object], on_end: Callable[[], object]) -> None:
         self._engine = engine
         self._on_woken = on_woken
-        self._on_failure = on_failure
         self._on_end = on_end
         self._requests = threading.Semaphore(0)
         self._request: tuple[list[Route], float] | None = None
@@ -64,8 +56,8 @@ class Waiter:
             if not isinstance(error, ENVIRONMENT_ERRORS):
                 log.exception("waiting for work failed")
             sleep(self._backoff.next_seconds())
-            # What came meanwhile has woken nobody: the fetcher shall look, and see what is wrong.
-            self._on_failure(routes)
+            for route in routes:  # what came meanwhile has woken nobody: the fetcher shall look, and see what is wrong
+                self._on_woken(route)
         else:
             self._backoff.reset()
             if route is not None:

@@ -132,56 +132,6 @@ def test_of_short_jobs_it_takes_many_in_one_call(parts: Parts, gate: Gate, start
     eventually(lambda: sorted(parts.closed) == [number for number, _ in parts.opened])
 
 
-def test_what_comes_to_an_idle_worker_is_leased_by_the_thread_that_the_server_woke(
-    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate.opened.set()
-    leasing: list[str] = []
-    lease = parts.engine.leases.lease
-
-    def noted(*given: Any, **named: Any) -> Any:
-        reply = lease(*given, **named)
-        leasing.extend(threading.current_thread().name for _ in reply.jobs)
-        return reply
-
-    monkeypatch.setattr(parts.engine.leases, "lease", noted)
-    fetcher = start_fetcher()
-
-    def one_more_is_leased_by_a_waiter() -> bool:
-        eventually(lambda: fetcher.is_idle)
-        ids = parts.enqueue(count=1)
-        eventually(lambda: parts.states(ids) == {"succeeded"})
-        return leasing[-1] == "waiter"
-
-    eventually(one_more_is_leased_by_a_waiter)  # not where the fetcher was not at rest yet
-
-
-def test_what_the_woken_thread_cannot_lease_the_fetcher_leases_under_the_same_token(
-    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate.opened.set()
-    lease = parts.engine.leases.lease
-    lost: list[str] = []
-
-    def lost_by_waiters(*given: Any, token: str, **named: Any) -> Any:
-        reply = lease(*given, token=token, **named)
-        if threading.current_thread().name == "waiter":
-            lost.append(token)
-            raise OutcomeUnknown("the answer was lost")
-        return reply
-
-    monkeypatch.setattr(parts.engine.leases, "lease", lost_by_waiters)
-    fetcher = start_fetcher()
-
-    def a_job_whose_lease_was_lost_runs() -> bool:
-        eventually(lambda: fetcher.is_idle)
-        ids = parts.enqueue(count=1)
-        eventually(lambda: parts.states(ids) == {"succeeded"})
-        return bool(lost) and parts.engine.jobs.get(ids[0]).attempt == 1
-
-    eventually(a_job_whose_lease_was_lost_runs)
-
-
 def test_a_wait_for_work_ends_when_work_comes(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
     fetcher = start_fetcher()
     eventually(lambda: fetcher.is_idle)
