@@ -34,8 +34,8 @@ FAIL_BATCH = 250
 Lease = tuple[str, str]
 """Job id and token."""
 
-_Alike = tuple[str, str, int, int | None, bool]
-"""What completions that are told together share: token, type, start, own retention, and whether they have results."""
+_Alike = tuple[str, str, int | None, bool]
+"""What completions that are told as one group share: token, type, own retention, and whether they have results."""
 
 PRUNED_LINES = ("succeeded", "cancelled", "skipped")
 
@@ -191,17 +191,17 @@ class Leases:
         """For each "ok", "cancelled" (it was asked to stop; the result is dropped) or "lost"."""
         answers: list[str] = []
         for batch in batches(completions, lambda completion: len(completion.result or b"")):
-            groups: defaultdict[_Alike, list[Any]] = defaultdict(list)
+            groups: defaultdict[_Alike, defaultdict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
             for done in batch:
-                group = groups[done.token, done.type, done.started_at, done.ttl_ms, bool(done.result)]
-                group.append(done.id)
+                run = groups[done.token, done.type, done.ttl_ms, bool(done.result)][done.started_at]
+                run.append(done.id)
                 if done.result:
-                    group.append(done.result)
+                    run.append(done.result)
             items: list[Any] = []
-            for (token, type_name, started_at, ttl_ms, has_results), values in groups.items():
-                count = len(values) // 2 if has_results else len(values)
-                retention = "" if ttl_ms is None else ttl_ms
-                items += (token, type_name, started_at, retention, "1" if has_results else "", count, *values)
+            for (token, type_name, ttl_ms, has_results), runs in groups.items():
+                items += (token, type_name, "" if ttl_ms is None else ttl_ms, "1" if has_results else "", len(runs))
+                for started_at, values in runs.items():
+                    items += (started_at, len(values) // (2 if has_results else 1), *values)
             exceptions = self._run(
                 "job_complete", route, items, given_now=self._now(), attempts_kept=self._settings.attempts_kept
             )
@@ -390,11 +390,14 @@ class _PruneKeys:
         return getattr(self._partition, name)
 
 
-def _answers_but(exceptions: list[Any], batch: Sequence[Completion], groups: Mapping[_Alike, list[Any]]) -> list[str]:
+def _answers_but(
+    exceptions: list[Any], batch: Sequence[Completion], groups: Mapping[_Alike, Mapping[int, list[Any]]]
+) -> list[str]:
     """The answers in the order of ``batch``; the exceptions are positions (from 1) in the order of ``groups``."""
     sent = [
         (job_id, token)
-        for (token, *_, has_results), values in groups.items()
+        for (token, _, _, has_results), runs in groups.items()
+        for values in runs.values()
         for job_id in values[:: 2 if has_results else 1]
     ]
     odd = {sent[position - 1]: answer.decode() for position, answer in zip(*[iter(exceptions)] * 2, strict=True)}

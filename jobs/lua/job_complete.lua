@@ -23,7 +23,7 @@ local live = KEYS[9] -- prefix: one hash of figures per 10 s
 local lines = KEYS[10] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
-local items = 3 -- ARGV[3..]: groups of token, type, start (ms), own retention (ms, '' = the default), '1' if results follow, count, then that many times id, and result
+local items = 3 -- ARGV[3..]: groups of token, type, own retention (ms, '' = the default), '1' if results follow, how many runs; a run is start (ms), count, then that many times id, and result
 
 -- Whether these are the bytes of a record under this token.
 local function is_under_token(raw, token)
@@ -43,48 +43,48 @@ local function succeeded_head(head, finished_at_bytes)
 end
 
 local now = server_now(clock, given_now)
-local ids, results_of, groups = {}, {}, {}
+local ids, starts, results_of, groups = {}, {}, {}, {}
 local at = items
 while at <= #ARGV do
-  local first, count, width = #ids, tonumber(ARGV[at + 5]), ARGV[at + 4] == '1' and 2 or 1
-  local started_at = tonumber(ARGV[at + 2])
-  assert(started_at, 'a group of completions has no start')
-  assert(count and count <= #ARGV, 'a group of completions has no count')
-  for i = 1, count do
-    ids[first + i] = ARGV[at + 6 + width * (i - 1)]
-    results_of[first + i] = width == 2 and ARGV[at + 5 + 2 * i] or nil
+  local first, runs, width = #ids + 1, tonumber(ARGV[at + 4]), ARGV[at + 3] == '1' and 2 or 1
+  assert(runs and runs <= #ARGV, 'a group of completions has no number of runs')
+  local token, type, retention = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
+  at = at + 5
+  for _ = 1, runs do
+    local start, count, last = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), #ids
+    assert(start and count and count <= #ARGV, 'a run of completions has no start or no count')
+    at = at + 2
+    for i = last + 1, last + count do
+      ids[i], starts[i], results_of[i] = ARGV[at], start, width == 2 and ARGV[at + 1] or nil
+      at = at + width
+    end
   end
-  groups[#groups + 1] = {
-    token = ARGV[at],
-    type = ARGV[at + 1],
-    started_at = started_at,
-    retention = tonumber(ARGV[at + 3]),
-    first = first + 1,
-    last = first + count,
-    done = 0,
-  }
-  at = at + 6 + width * count
+  groups[#groups + 1] = { token = token, type = type, retention = retention, first = first, last = #ids }
 end
 local raw_records = redis.call('HMGET', states, unpack(ids))
 
 local reply = {}
 local ended, records, done, done_count = {}, {}, {}, 0
 local stopped, kept, retained = {}, {}, {}
-local group_of, stopped_of, lost_of = {}, {}, {}
+local stopped_of, lost_of = {}, {}
+local runs_of, runs = {}, nil -- how long jobs ran: type -> bucket -> how many, and the sum in ms
 local now_text = string.format('%d', now) -- once: turning numbers into text is dear
 local now_bytes = pack_bytes('>I8', now)
 
-local function succeed(i, record, group)
+local function succeed(i, record, retention)
   local id = ids[i]
   if results_of[i] then
     kept[#kept + 1] = id
     kept[#kept + 1] = results_of[i]
   end
-  if group.retention then
-    retained[#retained + 1] = now + group.retention
+  local ran = now > starts[i] and now - starts[i] or 0
+  local bucket_of_run = bucket_memo[ran] or bucket(ran)
+  runs[bucket_of_run] = (runs[bucket_of_run] or 0) + 1
+  runs.ms = runs.ms + ran
+  if retention then
+    retained[#retained + 1] = now + retention
     retained[#retained + 1] = id
   end
-  group.done = group.done + 1
   done_count = done_count + 1
   local last = 2 * done_count
   ended[done_count] = id
@@ -93,23 +93,29 @@ local function succeed(i, record, group)
 end
 
 for _, group in ipairs(groups) do
-  local length, head, new_record = 0, nil, nil
+  local length, head, new_head, start, record = 0, nil, nil, nil, nil
+  runs = runs_of[group.type] or { ms = 0 }
+  runs_of[group.type] = runs
   for i = group.first, group.last do
     local raw = raw_records[i]
     -- Jobs of one lease call have the same head, and Lua compares texts by address.
     if raw and head and part_of(raw, 1, length) == head then
-      succeed(i, new_record, group)
+      if starts[i] ~= start then
+        start = starts[i]
+        record = new_head .. pack_bytes('>I8', start)
+      end
+      succeed(i, record, group.retention)
     else
       local state = raw and is_under_token(raw, group.token) and byte_at(raw, STATE_BYTE)
       if state == LEASED_CODE and byte_at(raw, CANCEL_BYTE) == 0 then
         length = head_length(raw, group.token)
-        head = part_of(raw, 1, length)
-        new_record = succeeded_head(head, now_bytes) .. pack_bytes('>I8', group.started_at)
-        succeed(i, new_record, group)
+        head, start = part_of(raw, 1, length), starts[i]
+        new_head = succeeded_head(head, now_bytes)
+        record = new_head .. pack_bytes('>I8', start)
+        succeed(i, record, group.retention)
       elseif state ~= SUCCEEDED_CODE then
         if state == LEASED_CODE then
           stopped[#stopped + 1] = i
-          group_of[i] = group
           stopped_of[group.type] = (stopped_of[group.type] or 0) + 1
         elseif state ~= CANCELLED_CODE then
           lost_of[group.type] = (lost_of[group.type] or 0) + 1
@@ -118,17 +124,6 @@ for _, group in ipairs(groups) do
         reply[#reply + 1] = (state == LEASED_CODE or state == CANCELLED_CODE) and 'cancelled' or 'lost'
       end
     end
-  end
-end
-
--- How long jobs ran: type -> bucket -> how many, and the sum in ms.
-local runs_of = {}
-for _, group in ipairs(groups) do
-  local ran, runs = math.max(0, now - group.started_at), runs_of[group.type] or { ms = 0 }
-  runs_of[group.type] = runs
-  if group.done > 0 then
-    runs[bucket(ran)] = (runs[bucket(ran)] or 0) + group.done
-    runs.ms = runs.ms + ran * group.done
   end
 end
 
@@ -141,7 +136,7 @@ if done_count > 0 then
 end
 for _, i in ipairs(stopped) do
   local id, record = ids[i], read_record(raw_records[i], '')
-  record[STATE], record[STARTED_AT], record[FINISHED_AT], record[LOST] = 'cancelled', group_of[i].started_at, now, 0
+  record[STATE], record[STARTED_AT], record[FINISHED_AT], record[LOST] = 'cancelled', starts[i], now, 0
   redis.call('ZREM', leased, id)
   redis.call('ZADD', cancelled, now_text, id)
   local packed = pack_record(record)

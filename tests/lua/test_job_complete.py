@@ -14,7 +14,7 @@ STARTED = NOW - 400
 
 
 def item(job_id: str, *, token: str = "token", result: bytes = b"", ttl: int | str = "") -> list[Any]:
-    return [token, "t", STARTED, ttl, *(["1", 1, job_id, result] if result else ["", 1, job_id])]
+    return [token, "t", ttl, *(["1", 1, STARTED, 1, job_id, result] if result else ["", 1, STARTED, 1, job_id])]
 
 
 def call(partition: Partition, *items: list[Any]) -> Any:
@@ -115,7 +115,7 @@ def test_jobs_of_one_lease_end_by_one_group_whatever_became_of_their_neighbours(
     partition.put({"states": stored, "leased": dict.fromkeys(stored, NOW + 5_000)})
     results = [value for job_id in stored for value in (job_id, job_id)]
 
-    reply = partition.run("job_complete", "token", "t", STARTED, "", "1", len(stored), *results, attempts_kept=25)
+    reply = partition.run("job_complete", "token", "t", "", "1", 1, STARTED, len(stored), *results, attempts_kept=25)
 
     assert reply == [2, "lost", 5, "cancelled"]
     after = partition.state()
@@ -132,28 +132,29 @@ def test_jobs_of_one_lease_end_by_one_group_whatever_became_of_their_neighbours(
     assert after["counters"] == {f"run{bucket_of(400)}:t": 4, "run_ms:t": 1_600, "cancelled:t": 1, "stale:t": 1}
 
 
-def test_groups_of_one_type_have_their_own_starts_and_results(partition: Partition) -> None:
+def test_groups_have_runs_of_their_own_starts_and_results_or_none(partition: Partition) -> None:
     stored = {job_id: held() for job_id in "abcd"}
     partition.put({"states": stored, "leased": dict.fromkeys(stored, NOW + 5_000)})
 
-    groups = ("token", "t", NOW - 400, "", "", 2, "a", "b"), ("token", "t", NOW - 30, "", "1", 2, "c", "3", "d", "4")
-    reply = partition.run("job_complete", *[value for group in groups for value in group], attempts_kept=25)
+    early = ("token", "t", "", "", 2, NOW - 400, 1, "a", NOW - 30, 1, "b")
+    late = ("token", "t", "", "1", 1, NOW - 30, 2, "c", "3", "d", "4")
+    reply = partition.run("job_complete", *early, *late, attempts_kept=25)
 
     assert reply == []
     after = partition.state()
     assert {job_id: state.started_at for job_id, state in after["states"].items()} == {
         "a": NOW - 400,
-        "b": NOW - 400,
+        "b": NOW - 30,
         "c": NOW - 30,
         "d": NOW - 30,
     }
     assert after["results"] == {"c": "3", "d": "4"}
-    assert after["counters"] == {f"run{bucket_of(400)}:t": 2, f"run{bucket_of(30)}:t": 2, "run_ms:t": 860}
+    assert after["counters"] == {f"run{bucket_of(400)}:t": 1, f"run{bucket_of(30)}:t": 3, "run_ms:t": 490}
 
 
 def test_a_group_that_claims_more_jobs_than_it_brings_changes_nothing(partition: Partition) -> None:
     partition.put({"states": {"a": held()}, "leased": {"a": NOW + 1}})
 
     with pytest.raises(SchedulerError, match="count"):
-        partition.run("job_complete", "token", "t", STARTED, "", "", STARTED, "a", attempts_kept=25)
+        partition.run("job_complete", "token", "t", "", "", 1, STARTED, STARTED, "a", attempts_kept=25)
     assert partition.state()["leased"] == {"a": NOW + 1}

@@ -21,11 +21,11 @@ CORRUPT: State = {"bodies": {"a": b"?"}, "ready": {"a": place(1)}}
 FAIL = ("a", "token", "t", NOW, "dead", 5, 0, "{}")
 
 ENDS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any], str]] = {
-    "succeeded": (HELD, "job_complete", ("token", "t", NOW - 5, "", "", 1, "a"), KEPT, "succeeded"),
+    "succeeded": (HELD, "job_complete", ("token", "t", "", "", 1, NOW - 5, 1, "a"), KEPT, "succeeded"),
     "stopped at its end": (
         STOPPED,
         "job_complete",
-        ("token", "t", 1, "", "", 1, "a"),
+        ("token", "t", "", "", 1, 1, 1, "a"),
         KEPT,
         "cancelled",
     ),
