@@ -91,8 +91,8 @@ class Child:
         self._flusher = Flusher(
             engine,
             permits=self._permits,
+            marks=self._marks,
             on_closed=self._on_closed,
-            on_lost=self._marks.lost.add,
             on_settled=lambda routes: self._source.settled(routes),
             on_burial=self._on_burial,
         )
@@ -172,9 +172,8 @@ class Child:
     def _announce(self, batch: Batch, ids: list[str]) -> None:
         self._link.send(Opened(batch.number, batch.token, batch.route, ids))
 
-    def _on_closed(self, batch: Batch) -> None:
-        self._marks.forget(batch.token)
-        self._link.send(Closed(batch.number))
+    def _on_closed(self, batch: int) -> None:
+        self._link.send(Closed(batch))
 
     def _on_burial(self) -> None:
         if self._has_undertaker:

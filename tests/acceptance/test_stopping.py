@@ -106,8 +106,8 @@ def seconds_until_heard(job: Any, word: str, journal: Journal) -> float:
 def test_each_kind_of_handler_hears_of_its_cancelling_within_half_a_second(
     start_host: StartHost, journal: Journal
 ) -> None:
-    """Without a renewal in between: with such leases the first would come after minutes."""
-    start_host("--lease", "600").consuming()
+    """From the news alone: no renewal comes in between."""
+    start_host("--lease", "600", DJANGO_SETTINGS_MODULE="tests.acceptance.seldom").consuming()
     kinds = {"heeded": handlers.heed, "interrupted": handlers.asleep.using(timeout=None)}
     for word, kind in kinds.items():
         delays: list[float] = []

@@ -43,8 +43,8 @@ class Parts:
         self.flusher = Flusher(
             self.engine,
             permits=self.permits,
-            on_closed=lambda batch: self.closed.append(batch.number),
-            on_lost=self.marks.lost.add,
+            marks=self.marks,
+            on_closed=self.closed.append,
             on_settled=lambda _: None,
             on_burial=lambda: self.burials.append("died"),
         )

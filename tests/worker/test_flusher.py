@@ -82,6 +82,21 @@ def test_every_way_to_end_arrives_and_only_a_lost_lease_is_worth_a_warning(
     assert found[5].parked
 
 
+def test_what_is_known_of_single_leases_goes_with_their_batch(parts: Parts, flusher: Flusher, lease: Any) -> None:
+    batch, (first, last) = lease(2)
+    parts.marks.lost.update([(first.id, first.token), (last.id, last.token)])
+    parts.marks.cancelled.add((last.id, last.token))
+
+    flusher.settle(batch, Drop(first.id))
+    eventually(lambda: batch.remaining == 1)
+    assert parts.marks.is_lost(last)
+    flusher.settle(batch, completion(last))
+
+    eventually(lambda: parts.closed == [1])
+    assert not parts.marks.lost
+    assert not parts.marks.cancelled
+
+
 def test_many_ends_share_few_calls(parts: Parts, flusher: Flusher, lease: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     complete = parts.engine.leases.complete
