@@ -1,4 +1,4 @@
-"""Django settings of a project whose hosts renew leases once a minute: what they hear meanwhile, news have told them."""
+"""Django settings of a project whose hosts renew leases once a minute: what they hear meanwhile, news told them."""
 
 from __future__ import annotations
 

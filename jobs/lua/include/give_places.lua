@@ -6,11 +6,7 @@ local function give_places(fields, state)
   end
   local only = state.only_key()
   if only then -- whose they were need not be looked up
-    local count = redis.call('HDEL', state.keys.holders, unpack(fields))
-    if count == 0 then
-      return {}
-    end
-    state.change_places(only, -count)
+    state.change_places(only, -redis.call('HDEL', state.keys.holders, unpack(fields)))
     return { only }
   end
   local given, freed, is_given, key_in, number = {}, {}, {}, {}, {}
