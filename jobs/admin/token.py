@@ -29,18 +29,21 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's tak
     def state(self, row: ApiToken) -> str:
         return row.state_at(timezone.now())
 
-    @admin.action(description="Revoke selected tokens", permissions=["delete"])
+    @admin.action(description="Revoke selected tokens", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
         with api.audit.acting(request.user.get_username(), "admin"):
             revoked = [api.tokens.revoke(id) for id in queryset.values_list("pk", flat=True)]
         messages.success(request, f"{len(revoked)} revoked: from now on they open nothing.")
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Without deleting: a token that was revoked stays listed, so that the audit log can be read beside it."""
-        return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        return super().has_delete_permission(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Not of a selection: a token that was revoked stays listed, so that the audit log can be read beside it."""
+        return obj is not None and super().has_delete_permission(request, obj)
