@@ -44,7 +44,9 @@ class Feed:
         self._figures: dict[str, str] = {}
         self._version = ""
         self._previous = ""
+        self._common: dict[str, str] = {}
         self._whole = ""
+        self._whole_at = ""
         self._delta = ""
         self._at = ""
 
@@ -60,7 +62,7 @@ class Feed:
                 if not changed:
                     yield json.dumps({"type": "beat", "version": known, "at": self._at})
                     continue
-                frame = self._delta if known and known == self._previous else self._whole
+                frame = self._delta if known and known == self._previous else self._whole_now()
                 known = self._version
                 yield frame
                 await asyncio.sleep(GAP_SECONDS)
@@ -99,14 +101,21 @@ class Feed:
             return
         delta = {key: text for key, text in fresh.items() if self._figures.get(key) != text}
         gone = [key for key in self._figures if key not in fresh]
-        common = {"version": version(fresh), "at": self._at, "trouble": overall.trouble}
+        common = {"version": version(fresh), "trouble": overall.trouble}
         async with self._changed:
             self._delta = json.dumps(
-                {"type": "changes", "since": self._version, **common, "figures": delta, "gone": gone}
+                {"type": "changes", "since": self._version, **common, "at": self._at, "figures": delta, "gone": gone}
             )
-            self._whole = json.dumps({"type": "figures", **common, "figures": fresh})
-            self._figures, self._previous, self._version = fresh, self._version, str(common["version"])
+            self._figures, self._previous, self._version = fresh, self._version, common["version"]
+            self._common, self._whole_at = common, ""
             self._changed.notify_all()
+
+    def _whole_now(self) -> str:
+        """All figures, as of the newest reading: whoever comes while nothing changes is told the present moment."""
+        if self._whole_at != self._at:
+            facts = {"type": "figures", **self._common, "at": self._at, "figures": self._figures}
+            self._whole, self._whole_at = json.dumps(facts), self._at
+        return self._whole
 
 
 _feeds: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Feed] = weakref.WeakKeyDictionary()

@@ -7,7 +7,7 @@ import gc
 import json
 import tracemalloc
 from contextlib import aclosing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from dashboard import feed as feed_module
 from dashboard.feed import Feed
 from dashboard.overall import Overall
+from jobs.core.job import iso
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -26,11 +27,12 @@ class Store:
         self.reads = 0
         self.ready = 0
         self.storm = False
+        self.at = AT
 
     def __call__(self) -> Overall:
         self.reads += 1
         self.ready += self.storm
-        return Overall(states={"ready": self.ready}, at=AT)
+        return Overall(states={"ready": self.ready}, at=self.at)
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +61,21 @@ async def test_all_readers_share_one_poller_that_ends_with_the_last() -> None:
 
     assert store.reads <= reads + 1
     assert reads < 50
+
+
+async def test_who_comes_while_nothing_changes_is_told_the_present_moment() -> None:
+    store = Store()
+    feed = Feed(store)
+    async with aclosing(feed.frames()) as first, asyncio.timeout(30):
+        await anext(first)
+        store.at += timedelta(minutes=1)
+        reads = store.reads
+        while store.reads < reads + 3:
+            await asyncio.sleep(0.001)
+
+        [frame] = await take(feed, 1)
+
+    assert (frame["type"], frame["at"]) == ("figures", iso(store.at))
 
 
 async def test_in_a_storm_a_reader_gets_a_few_frames_a_second_and_always_the_newest() -> None:
