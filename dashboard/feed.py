@@ -46,7 +46,7 @@ class Feed:
         self._previous = ""
         self._common: dict[str, str] = {}
         self._whole = ""
-        self._whole_at = ""
+        self._whole_at: str | None = None  # the moment that it tells; None: it is yet to be written
         self._delta = ""
         self._at = ""
 
@@ -107,7 +107,7 @@ class Feed:
                 {"type": "changes", "since": self._version, **common, "at": self._at, "figures": delta, "gone": gone}
             )
             self._figures, self._previous, self._version = fresh, self._version, common["version"]
-            self._common, self._whole_at = common, ""
+            self._common, self._whole_at = common, None
             self._changed.notify_all()
 
     def _whole_now(self) -> str:

@@ -16,6 +16,7 @@ from dashboard import feed as feed_module
 from dashboard.feed import Feed
 from dashboard.overall import Overall
 from jobs.core.job import iso
+from tests.support.wait import eventually
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -70,8 +71,7 @@ async def test_who_comes_while_nothing_changes_is_told_the_present_moment() -> N
         await anext(first)
         store.at += timedelta(minutes=1)
         reads = store.reads
-        while store.reads < reads + 3:
-            await asyncio.sleep(0.001)
+        await asyncio.to_thread(eventually, lambda: store.reads >= reads + 3)
 
         [frame] = await take(feed, 1)
 
