@@ -7,16 +7,19 @@ local results = KEYS[3] -- hash: id -> JSON
 local attempts = KEYS[4] -- hash: id -> ended attempts
 local items = 1 -- ARGV[1..]: id
 
+local records = redis.call('HMGET', outbox, unpack(ARGV))
+local facts = {}
+for position, key in ipairs({ nodes, results, attempts }) do
+  facts[position] = redis.call('HMGET', key, unpack(ARGV))
+end
 local reply = {}
-for _, id in ipairs(ARGV) do
-  local record = redis.call('HGET', outbox, id)
-  if record then
-    local facts = { id, redis.call('HGET', nodes, id) or '', record }
-    facts[4] = redis.call('HGET', results, id) or ''
-    facts[5] = redis.call('HGET', attempts, id) or ''
-    for i = 1, 5 do
-      reply[#reply + 1] = facts[i]
-    end
+for i, id in ipairs(ARGV) do
+  if records[i] then
+    reply[#reply + 1] = id
+    reply[#reply + 1] = facts[1][i] or ''
+    reply[#reply + 1] = records[i]
+    reply[#reply + 1] = facts[2][i] or ''
+    reply[#reply + 1] = facts[3][i] or ''
   end
 end
 return reply

@@ -7,16 +7,23 @@ local outbox = KEYS[2] -- hash: id -> record that its run has not heard of
 local items = 1 -- ARGV[1..]: id, record that was told
 
 local IS_OVER = { succeeded = true, dead = true, cancelled = true, skipped = true }
-local gone = 0
+local ids, told, over = {}, {}, {}
 for i = 1, #ARGV, 2 do
-  local id, told = ARGV[i], ARGV[i + 1]
-  if redis.call('HGET', outbox, id) == told then
-    redis.call('HDEL', outbox, id)
-    local record = read_record(told, '')
+  ids[#ids + 1] = ARGV[i]
+end
+for i, stored in ipairs(ids[1] and redis.call('HMGET', outbox, unpack(ids)) or {}) do
+  if stored == ARGV[2 * i] then
+    told[#told + 1] = ids[i]
+    local record = read_record(stored, '')
     if not record or IS_OVER[record[STATE]] then
-      redis.call('HDEL', nodes, id)
+      over[#over + 1] = ids[i]
     end
-    gone = gone + 1
   end
 end
-return gone
+if told[1] then
+  redis.call('HDEL', outbox, unpack(told))
+end
+if over[1] then
+  redis.call('HDEL', nodes, unpack(over))
+end
+return #told

@@ -38,6 +38,7 @@ local keys = {
   states = states,
   agenda = agenda,
   failures_of = failures_of,
+  later = new_later(),
 }
 local facts = redis.call('HMGET', run, 'state', 'cancelled', 'paused', 'redo', 'cuts')
 local run_state, is_cancelled, is_paused = facts[1], facts[2], facts[3]
@@ -56,16 +57,16 @@ end
 
 -- News --------------------------------------------------------------------------------------------------------------------
 
-local function keep(hash, rank, value)
-  if value == '' then
+-- Of a node whose job ends for the first time nothing is there yet.
+local function keep(hash, rank, value, version)
+  if value == '' and version > 1 then
     redis.call('HDEL', hash, rank)
-  else
+  elseif value ~= '' then
     redis.call('HSET', hash, rank, value)
   end
 end
 
-local function note(at)
-  local rank = redis.call('HGET', ranks, ARGV[at])
+local function note(at, rank)
   local state = rank and read_state(keys, rank)
   local version = tonumber(ARGV[at + 2])
   if not state or state[RELEASED] == 0 or state[JOB] ~= ARGV[at + 1] or version <= state[VERSION] then
@@ -75,23 +76,58 @@ local function note(at)
   state[STARTED_AT], state[ENDED_AT], state[ATTEMPTS] = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]), tonumber(ARGV[at + 6])
   move_node(keys, rank, read_node(keys, rank), state, CODES[ARGV[at + 3]] or LIVE)
   write_state(keys, rank, state)
-  keep(results, rank, ARGV[at + 7])
-  keep(errors, rank, ARGV[at + 8])
-  redis.call('ZREM', outbox, rank) -- it is a job, whoever was about to make it
+  keep(results, rank, ARGV[at + 7], version)
+  keep(errors, rank, ARGV[at + 8], version)
   return 1
 end
 
-local fresh = 0
+local told_of, known = {}, {}
 for at = items, #ARGV, 9 do
-  fresh = fresh + note(at)
+  told_of[#told_of + 1] = ARGV[at]
+end
+local rank_of = told_of[1] and redis.call('HMGET', ranks, unpack(told_of)) or {}
+local fresh = 0
+for position, rank in ipairs(rank_of) do
+  if rank and note(items + 9 * (position - 1), rank) == 1 then
+    fresh = fresh + 1
+    known[fresh] = rank
+  end
+end
+if known[1] then
+  redis.call('ZREM', outbox, unpack(known)) -- they are jobs, whoever was about to make them
 end
 
 -- What follows ------------------------------------------------------------------------------------------------------------
+
+-- What children have heard of their parents in this call, the last word of each, until it is written down.
+local heard = {}
+
+local function write_heard(child)
+  local words = { held = {}, broken = {}, open = {} }
+  for parent, word in pairs(heard[child] or {}) do
+    words[word][#words[word] + 1] = parent
+  end
+  heard[child] = nil
+  local function write(verb, set, parents)
+    if parents[1] then
+      redis.call(verb, set .. child, unpack(parents))
+    end
+  end
+  write('SREM', broken_of, words.held)
+  write('SADD', held_of, words.held)
+  write('SREM', held_of, words.broken)
+  write('SADD', broken_of, words.broken)
+  write('SREM', held_of, words.open)
+  write('SREM', broken_of, words.open)
+end
 
 -- Of a node that is no job yet: LIVE = it may run, an end = it never will, BLOCKED = it waits.
 local function fate(rank, node, state)
   if is_given_up(node) then
     return state[CODE] >= SUCCEEDED and state[CODE] or CANCELLED
+  end
+  if heard[rank] then
+    write_heard(rank)
   end
   if redis.call('SCARD', held_of .. rank) >= node[WANTED] then
     return LIVE
@@ -146,15 +182,9 @@ local function holds(kind, code)
 end
 
 local function tell_child(child, parent, verdict)
-  if verdict ~= false then
-    redis.call('SREM', broken_of .. child, parent)
-  end
-  if verdict ~= true then
-    redis.call('SREM', held_of .. child, parent)
-  end
-  if verdict ~= nil then
-    redis.call('SADD', (verdict and held_of or broken_of) .. child, parent)
-  end
+  child = tostring(child)
+  heard[child] = heard[child] or {}
+  heard[child][parent] = verdict == nil and 'open' or verdict and 'held' or 'broken'
 end
 
 -- A node that could become nothing, perhaps because of a parent that has lived again since, waits again.
@@ -174,10 +204,12 @@ local function tell(rank, most)
   local state, depth = read_state(keys, rank), read_node(keys, rank)[DEPTH]
   local code = state[CODE]
   local has_lived_again = code < SUCCEEDED or state[VERSION] > 1
-  local skip, told = tonumber(redis.call('HGET', run, 'told:' .. rank) or 0), 0
+  local cursor = redis.call('HGET', run, 'told:' .. rank)
+  local skip, told = tonumber(cursor or 0), 0
   local seen = 0
-  for _, kind in ipairs({ 's', 'f', 'c' }) do
-    local children = redis.call('HGET', edges, kind .. rank) or ''
+  local children_of = redis.call('HMGET', edges, 's' .. rank, 'f' .. rank, 'c' .. rank)
+  for position, kind in ipairs({ 's', 'f', 'c' }) do
+    local children = children_of[position] or ''
     local count = #children / 4
     local verdict = holds(kind, code)
     for i = math.max(1, skip - seen + 1), count do
@@ -196,7 +228,9 @@ local function tell(rank, most)
     end
     seen = seen + count
   end
-  redis.call('HDEL', run, 'told:' .. rank)
+  if cursor then
+    redis.call('HDEL', run, 'told:' .. rank)
+  end
   return told
 end
 
@@ -273,6 +307,7 @@ local function judge(scope, most)
   if group and (not fold or (fold == 'opening' and read_state(keys, group)[CODE] ~= LIVE)) then
     return 1 -- it will open anew, or could not: what it opened into before says nothing
   end
+  write_sums(keys)
   if tonumber(redis.call('HGET', run, 'left:' .. scope) or 0) > 0 then
     close(scope, LIVE)
     return 1
@@ -302,7 +337,7 @@ local function judge(scope, most)
     end
   end
   if rank and outcome ~= DEAD then
-    judge_later(keys, scope, depth_of(scope))
+    push(keys, judge_score(depth_of(scope)), 'v' .. scope)
     redis.call('HSET', run, 'judged:' .. scope, cursor .. ' ' .. skip .. ' ' .. outcome)
   else
     redis.call('HDEL', run, 'judged:' .. scope)
@@ -313,6 +348,7 @@ end
 
 local left = stands_still and 0 or limit
 while left > 0 do
+  write_agenda(keys)
   local member = redis.call('ZPOPMIN', agenda)[1]
   if not member then
     break
@@ -328,6 +364,12 @@ while left > 0 do
   else
     left = left - judge(rest, left)
   end
+end
+
+write_agenda(keys)
+write_sums(keys)
+for child in pairs(heard) do
+  write_heard(child)
 end
 
 -- What is handed out ------------------------------------------------------------------------------------------------------

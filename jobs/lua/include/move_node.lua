@@ -6,8 +6,8 @@ local function move_node(keys, rank, node, state, code)
     return false
   end
   local was_over, is_over = before >= SUCCEEDED, code >= SUCCEEDED
-  redis.call('HINCRBY', keys.counts, WORDS[before], -1)
-  redis.call('HINCRBY', keys.counts, WORDS[code], 1)
+  count_up(keys, keys.counts, WORDS[before], -1)
+  count_up(keys, keys.counts, WORDS[code], 1)
   if before == DEAD or before == CANCELLED then
     redis.call('ZREM', keys.failures_of .. scope, rank)
   end
@@ -15,7 +15,7 @@ local function move_node(keys, rank, node, state, code)
     redis.call('ZADD', keys.failures_of .. scope, rank, rank)
   end
   if was_over ~= is_over then
-    redis.call('HINCRBY', keys.run, 'left:' .. scope, is_over and -1 or 1)
+    count_up(keys, keys.run, 'left:' .. scope, is_over and -1 or 1)
   end
   if was_over or is_over then
     tell_later(keys, rank, node[DEPTH])
