@@ -54,14 +54,15 @@ def _measure(server: BenchmarkServer, size: Size) -> list[Figure]:
     from benchmarks.workload.jobs import POOL
     from jobs.engine import get_engine
 
-    get_engine().topology.ensure(POOL)
+    for pool in (POOL, "default"):
+        get_engine().topology.ensure(pool)
     memory = Figure(f"memory of an ended node, of {size.graph:,}", "bytes", Bar(1024, of="value", at_most=True))
     soon = Bar(1_000, of="value", at_most=True)
     join = Figure(f"last of {size.fan - 1:,} parents ended to child started", "ms", soon)
     ended = Figure("the same, to child released", "ms", soon)
     follows = Figure("one parent ended to child started", "ms")
     speed = Figure("nodes of the fan, first start to last end", "a second")
-    with Host(server.url, server.folder, "--pool", POOL, "--concurrency", "10"):
+    with Host(server.url, server.folder, "--concurrency", "10"):
         _run(_graph(size.graph))
         memory.add(_bytes(server) / size.graph)
         for turn in range(size.rounds):
@@ -125,11 +126,10 @@ def _graph(size: int) -> Workflow:
 
 def _bytes(server: BenchmarkServer) -> int:
     """Of all keys of runs and of their jobs; what workers leave for themselves is no part of it."""
-    from benchmarks.workload.jobs import POOL
     from jobs.engine import get_engine
 
     client: Any = server.client
-    found = [key for of in ("wf.", f"{POOL}.") for key in client.scan_iter(f"{get_engine().store.namespace}:{{{of}*")]
+    found = [key for of in ("wf.", "default.") for key in client.scan_iter(f"{get_engine().store.namespace}:{{{of}*")]
     return sum(client.memory_usage(key, samples=0) for key in found if not key.endswith(b":grants"))
 
 

@@ -15,7 +15,7 @@ def nothing() -> None:
     """The no-op of the drain."""
 
 
-@job("benchmark.count", pool=POOL)
+@job("benchmark.count")
 def count(number: int) -> dict[str, int]:
     """Has a small payload and a small result."""
     return {"rows": 12345 + number % 10}

@@ -280,7 +280,12 @@ def _trust_the_dead(self: Any, run_id: str, news: Any, *, is_repeated: bool = Fa
 
 
 RELAY_BUGS: tuple[LuaBug | PythonBug, ...] = (
-    LuaBug("news that came meanwhile are crossed out too", "node_told.lua", "id) == told then", "id) then"),
+    LuaBug(
+        "news that came meanwhile are crossed out too",
+        "node_told.lua",
+        "if stored == ARGV[2 * i] then",
+        "if stored then",
+    ),
     LuaBug("old news count", "workflow_step.lua", " or version <= state[VERSION] then", " then"),
     LuaBug("a node is handed to everybody", "workflow_step.lua", "outbox, '-inf', now_text", "outbox, '-inf', '+inf'"),
     LuaBug("a relay that slept makes its job", "node_enqueue.lua", "elseif now > not_after then", "elseif false then"),

@@ -2,7 +2,7 @@
 -- `states` says how a node stands: AGAIN is how often its job was to live again, VERSION the newest news of it (twice the
 -- resubmissions of its job, and one if that has ended), JOB the id of its job, '' while it has none. Times are server ms.
 -- `nodes` says what it is: how many parents must end as it wants, how many it has, how many of those edges are laid, flags,
--- how deep it lies in groups, the key of its group ('' = the run itself), and the JSON of its definition.
+-- how deep it lies in groups, the key of its group ('' = the run itself), and its definition, packed.
 local CODE, RELEASED, VERSION, AGAIN, RELEASED_AT, STARTED_AT, ENDED_AT, ATTEMPTS, JOB = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local STATE = '>BBI4I4I6I6I6I2'
 local WANTED, PARENTS, LAID, FLAGS, DEPTH, SCOPE, DEFINITION = 1, 2, 3, 4, 5, 6, 7

@@ -17,7 +17,9 @@ _TEXTS = ("name", "state", "schedule", "started_by")
 _NUMBERS = ("version", "fire_time_ms", "total", "lives", "deadline_ms", "stopped", "halts", "halts_told")
 _JSONS = ("payload", "cancelled", "paused", "redo")
 
-_decode_node = msgspec.json.Decoder(Node).decode
+_pack = msgspec.msgpack.Encoder().encode
+_unpack_node = msgspec.msgpack.Decoder(Node).decode
+_node_from_json = msgspec.json.Decoder(Node).decode
 _from_json = msgspec.json.Decoder().decode
 _to_json = msgspec.json.Encoder().encode
 
@@ -77,7 +79,9 @@ def decode_node(raw: bytes) -> StoredNode:
     wanted, parents, laid, flags, depth, length = _NODE.unpack_from(raw)
     scope_end = _NODE.size + length
     scope = raw[_NODE.size : scope_end].decode()
-    return StoredNode(_decode_node(raw[scope_end:]), wanted, parents, laid, scope, flags, depth)
+    packed = raw[scope_end:]
+    node = _node_from_json(packed) if packed.startswith(b"{") else _unpack_node(packed)
+    return StoredNode(node, wanted, parents, laid, scope, flags, depth)
 
 
 def decode_json(raw: bytes | None) -> Any:
@@ -86,7 +90,11 @@ def decode_json(raw: bytes | None) -> Any:
 
 
 def encode_node(node: Node) -> bytes:
-    return _to_json(node)
+    """Packed, which takes less room than JSON; as JSON where a number in its payload has more than 64 bits."""
+    try:
+        return _pack(msgspec.to_builtins(node, str_keys=True))
+    except OverflowError:
+        return _to_json(node)
 
 
 def decode_view(rank: int, raw_state: bytes, raw_node: bytes, raw_error: bytes | None) -> NodeView:
