@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -150,6 +151,14 @@ def test_payloads_take_values_from_the_run_and_from_parents(runs: Runs) -> None:
     assert extract.payload == b'{"day":"2026-01-01"}'
     assert load.payload == b'{"first":7}'
     assert alarm.payload == b'{"why":"load failed"}'
+
+
+@pytest.mark.parametrize("value", [2**70, -(2**63) - 1, 1.5, "é\0", [None, True, {"a": []}]])
+def test_whatever_json_a_payload_holds_its_job_gets(runs: Runs, value: Any) -> None:
+    runs.start({"key": "a", "payload": {"value": value}})
+
+    (job,) = runs.lease()
+    assert json.loads(job.payload) == {"value": value}
 
 
 def test_a_node_whose_payload_cannot_be_had_is_dead_and_says_why(runs: Runs) -> None:
