@@ -44,22 +44,26 @@ end
 
 local now = server_now(clock, given_now)
 local ids, starts, results_of, groups = {}, {}, {}, {}
-local at = items
+local at, last = items, 0
 while at <= #ARGV do
-  local first, runs, width = #ids + 1, tonumber(ARGV[at + 4]), ARGV[at + 3] == '1' and 2 or 1
+  local first, runs, width = last + 1, tonumber(ARGV[at + 4]), ARGV[at + 3] == '1' and 2 or 1
   assert(runs and runs <= #ARGV, 'a group of completions has no number of runs')
   local token, type, retention = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
   at = at + 5
   for _ = 1, runs do
-    local start, count, last = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), #ids
+    local start, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
     assert(start and count and count <= #ARGV, 'a run of completions has no start or no count')
     at = at + 2
     for i = last + 1, last + count do
-      ids[i], starts[i], results_of[i] = ARGV[at], start, width == 2 and ARGV[at + 1] or nil
+      ids[i], starts[i] = ARGV[at], start
+      if width == 2 then
+        results_of[i] = ARGV[at + 1] -- to write nil would cost as much
+      end
       at = at + width
     end
+    last = last + count
   end
-  groups[#groups + 1] = { token = token, type = type, retention = retention, first = first, last = #ids }
+  groups[#groups + 1] = { token = token, type = type, retention = retention, first = first, last = last }
 end
 local raw_records = redis.call('HMGET', states, unpack(ids))
 
@@ -86,10 +90,10 @@ local function succeed(i, record, retention)
     retained[#retained + 1] = id
   end
   done_count = done_count + 1
-  local last = 2 * done_count
+  local place = 2 * done_count
   ended[done_count] = id
-  records[last - 1], records[last] = id, record
-  done[last - 1], done[last] = now_text, id
+  records[place - 1], records[place] = id, record
+  done[place - 1], done[place] = now_text, id
 end
 
 for _, group in ipairs(groups) do
