@@ -23,7 +23,7 @@ from jobs.exceptions import LeaseLost
 from jobs.store.codec.ids import route_in
 from jobs.store.codec.jobs import CORRUPT_ERROR, encode_progress
 from jobs.store.codec.leases import LeaseDecoder
-from jobs.store.codec.records import decode_record
+from jobs.store.codec.records import decode_record, encode_run
 from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
@@ -201,7 +201,7 @@ class Leases:
             for (token, type_name, ttl_ms, has_results), runs in groups.items():
                 items += (token, type_name, "" if ttl_ms is None else ttl_ms, "1" if has_results else "", len(runs))
                 for started_at, values in runs.items():
-                    items += (started_at, len(values) // (2 if has_results else 1), *values)
+                    items += (encode_run(started_at, len(values) // (2 if has_results else 1)), *values)
             exceptions = self._run(
                 "job_complete", route, items, given_now=self._now(), attempts_kept=self._settings.attempts_kept
             )

@@ -23,7 +23,7 @@ local live = KEYS[9] -- prefix: one hash of figures per 10 s
 local lines = KEYS[10] -- prefix: of the keys of the partition
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
-local items = 3 -- ARGV[3..]: groups of token, type, own retention (ms, '' = the default), '1' if results follow, how many runs; a run is start (ms), count, then that many times id, and result
+local items = 3 -- ARGV[3..]: groups of token, type, own retention (ms, '' = the default), '1' if results follow, how many runs; a run is start (8 bytes, ms) and count (2 bytes) in one, then that many times id, and result
 
 -- Whether these are the bytes of a record under this token.
 local function is_under_token(raw, token)
@@ -44,16 +44,16 @@ end
 
 local now = server_now(clock, given_now)
 local ids, starts, results_of, groups = {}, {}, {}, {}
-local at, last = items, 0
-while at <= #ARGV do
+local at, last, size = items, 0, #ARGV
+while at <= size do
   local first, runs, width = last + 1, tonumber(ARGV[at + 4]), ARGV[at + 3] == '1' and 2 or 1
-  assert(runs and runs <= #ARGV, 'a group of completions has no number of runs')
+  assert(runs and runs <= size, 'a group of completions has no number of runs')
   local token, type, retention = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])
   at = at + 5
   for _ = 1, runs do
-    local start, count = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-    assert(start and count and count <= #ARGV, 'a run of completions has no start or no count')
-    at = at + 2
+    local start, count = unpack_bytes('>I8I2', ARGV[at])
+    assert(count <= size, 'a run of completions counts more than there are')
+    at = at + 1
     for i = last + 1, last + count do
       ids[i], starts[i] = ARGV[at], start
       if width == 2 then

@@ -8,13 +8,14 @@ import pytest
 
 from jobs.core.histogram import bucket_of
 from jobs.exceptions import SchedulerError
+from jobs.store.codec.records import encode_run
 from tests.support.partition import NOW, Partition, body, held, record
 
 STARTED = NOW - 400
 
 
 def item(job_id: str, *, token: str = "token", result: bytes = b"", ttl: int | str = "") -> list[Any]:
-    return [token, "t", ttl, *(["1", 1, STARTED, 1, job_id, result] if result else ["", 1, STARTED, 1, job_id])]
+    return [token, "t", ttl, "1" if result else "", 1, encode_run(STARTED, 1), job_id, *([result] if result else [])]
 
 
 def call(partition: Partition, *items: list[Any]) -> Any:
@@ -115,7 +116,9 @@ def test_jobs_of_one_lease_end_by_one_group_whatever_became_of_their_neighbours(
     partition.put({"states": stored, "leased": dict.fromkeys(stored, NOW + 5_000)})
     results = [value for job_id in stored for value in (job_id, job_id)]
 
-    reply = partition.run("job_complete", "token", "t", "", "1", 1, STARTED, len(stored), *results, attempts_kept=25)
+    reply = partition.run(
+        "job_complete", "token", "t", "", "1", 1, encode_run(STARTED, len(stored)), *results, attempts_kept=25
+    )
 
     assert reply == [2, "lost", 5, "cancelled"]
     after = partition.state()
@@ -136,8 +139,8 @@ def test_groups_have_runs_of_their_own_starts_and_results_or_none(partition: Par
     stored = {job_id: held() for job_id in "abcd"}
     partition.put({"states": stored, "leased": dict.fromkeys(stored, NOW + 5_000)})
 
-    early = ("token", "t", "", "", 2, NOW - 400, 1, "a", NOW - 30, 1, "b")
-    late = ("token", "t", "", "1", 1, NOW - 30, 2, "c", "3", "d", "4")
+    early = ("token", "t", "", "", 2, encode_run(NOW - 400, 1), "a", encode_run(NOW - 30, 1), "b")
+    late = ("token", "t", "", "1", 1, encode_run(NOW - 30, 2), "c", "3", "d", "4")
     reply = partition.run("job_complete", *early, *late, attempts_kept=25)
 
     assert reply == []
@@ -155,6 +158,6 @@ def test_groups_have_runs_of_their_own_starts_and_results_or_none(partition: Par
 def test_a_group_that_claims_more_jobs_than_it_brings_changes_nothing(partition: Partition) -> None:
     partition.put({"states": {"a": held()}, "leased": {"a": NOW + 1}})
 
-    with pytest.raises(SchedulerError, match="count"):
-        partition.run("job_complete", "token", "t", "", "", 1, STARTED, STARTED, "a", attempts_kept=25)
+    with pytest.raises(SchedulerError, match="counts more"):
+        partition.run("job_complete", "token", "t", "", "", 1, encode_run(STARTED, 9_999), "a", attempts_kept=25)
     assert partition.state()["leased"] == {"a": NOW + 1}

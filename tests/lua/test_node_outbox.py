@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.engine.leases import _PruneKeys
-from jobs.store.codec.records import decode_record
+from jobs.store.codec.records import decode_record, encode_run
 from tests.support.partition import NOW, Partition, State, body, held, packed, place, record
 
 NODES = {"a": "run-1\nextract"}
@@ -21,11 +21,11 @@ CORRUPT: State = {"bodies": {"a": b"?"}, "ready": {"a": place(1)}}
 FAIL = ("a", "token", "t", NOW, "dead", 5, 0, "{}")
 
 ENDS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any], str]] = {
-    "succeeded": (HELD, "job_complete", ("token", "t", "", "", 1, NOW - 5, 1, "a"), KEPT, "succeeded"),
+    "succeeded": (HELD, "job_complete", ("token", "t", "", "", 1, encode_run(NOW - 5, 1), "a"), KEPT, "succeeded"),
     "stopped at its end": (
         STOPPED,
         "job_complete",
-        ("token", "t", "", "", 1, 1, 1, "a"),
+        ("token", "t", "", "", 1, encode_run(1, 1), "a"),
         KEPT,
         "cancelled",
     ),

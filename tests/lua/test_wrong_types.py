@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.exceptions import StoreRefused
+from jobs.store.codec.records import encode_run
 from jobs.store.scripts import LUA_DIR, script
 from tests.support.partition import NOW, Partition, State, body, due, held, place, record
 from tests.support.steps import everything
@@ -60,8 +61,8 @@ CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
     "promote": (WAITING, "job_promote", (), {"limit": 9}),
     "start": (HELD, "job_start", ("a", "token", NOW), {}),
     "renew": (HELD, "job_renew", ("a", "token"), {"lease_ms": 9}),
-    "complete": (HELD, "job_complete", ("token", "t", "", "", 1, NOW, 1, "a"), KEPT),
-    "complete a stopped one": (STOPPED, "job_complete", ("token", "t", "", "", 1, NOW, 1, "a"), KEPT),
+    "complete": (HELD, "job_complete", ("token", "t", "", "", 1, encode_run(NOW, 1), "a"), KEPT),
+    "complete a stopped one": (STOPPED, "job_complete", ("token", "t", "", "", 1, encode_run(NOW, 1), "a"), KEPT),
     "fail to retry": (HELD, "job_fail", FAIL, KEPT),
     "fail for good": (HELD, "job_fail", (*FAIL[:4], "dead", *FAIL[5:]), KEPT),
     "snooze": (HELD, "job_fail", (*FAIL[:4], "snooze", *FAIL[5:]), KEPT),

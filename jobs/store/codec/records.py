@@ -30,6 +30,8 @@ class Record(NamedTuple):
 
 RECORD = struct.Struct(">BIIIIBIBQQQQ")
 _STARTED_AT = struct.Struct(">Q")
+encode_run = struct.Struct(">QH").pack
+"""When attempts began (server ms) and how many they are, as the completion script takes it."""
 
 _STATE_OF = ("", *(state.value for state in JobState))
 
