@@ -47,7 +47,7 @@ class RunResults(RunReads):
             known = [(key, rank) for key, rank in zip(batch, ranks, strict=True) if rank is not None]
             for (key, _), size in zip(known, self._sizes(run_id, [rank for _, rank in known]), strict=True):
                 left -= size
-                if left < 0:
+                if size and left < 0:  # without one it may have ended otherwise, or not yet
                     cut[key] = cut_result(size)
         return cut
 

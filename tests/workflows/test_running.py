@@ -281,6 +281,29 @@ def test_results_are_handed_on_as_far_as_there_is_room_for_all_of_them_together(
         parents["n16"]
 
 
+def test_where_there_is_no_room_any_more_what_left_no_result_is_told_as_it_is(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_results, "GROUP_LIMIT", 0)
+    nodes = ("large", "empty", "dead", "late")
+    run = runs.start(*({"key": key} for key in nodes))
+    for leased in runs.lease():
+        node = leased.extras["node"]
+        if node != "late":
+            runs.end(leased, "dead" if node == "dead" else "succeeded", result="x" if node == "large" else None)
+
+    found = runs.engine.workflows.parents(run, nodes)
+
+    assert {key: ended.state for key, ended in found.items()} == {
+        "large": "succeeded",
+        "empty": "succeeded",
+        "dead": "dead",
+    }
+    assert found["large"].result == {"cut": True, "bytes": 3, "preview": ""}
+    assert found["empty"].result is None
+    assert runs.engine.workflows.results(run)["empty"] is None
+
+
 def test_the_result_of_a_run_is_that_of_the_nodes_that_nobody_waits_for(runs: Runs) -> None:
     run = runs.start({"key": "a"}, {"key": "b", "depends_on": ["a"]}, {"key": "c"}, {"key": "d", "on_failure": ["a"]})
 
