@@ -78,7 +78,7 @@ class Definitions:
         self._stamp = self._latest = moment(0)  # the latest before which all is taken in; the latest that was seen
         self._stamped_at = float("-inf")
         self._turn = 0
-        self._unsettled: set[str] = set()
+        self._unsettled: list[str] = []  # who waits longest first
         self._held_at = float("-inf")
         self._count = 0  # of the definitions in the store, as far as is known
         self._lock = threading.Lock()
@@ -89,9 +89,9 @@ class Definitions:
     def every(self) -> float:
         if not self._checked.is_set():
             return 0.1
-        if self._has_more:
-            return 0.0
-        return LOOK_SECONDS if self._is_keeper else KEEPER_SECONDS
+        if not self._is_keeper:
+            return KEEPER_SECONDS
+        return 0.0 if self._has_more and not self._trouble else LOOK_SECONDS
 
     @property
     def is_checked(self) -> bool:
@@ -164,7 +164,7 @@ class Definitions:
             here |= {row.name for row in rows}
             self._remember(rows)
             self._stay_keeper()
-        self._turn, self._unsettled, self._has_more = 0, done.unsettled, False
+        self._turn, self._unsettled, self._has_more = 0, [*done.unsettled], False
         self._advance_stamp()
         done.removed = self._engine.schedules.remove(there - here)
         return done
@@ -190,8 +190,12 @@ class Definitions:
         return done
 
     def _take_in(self, changed: Iterable[int], done: Carried) -> None:
-        """Carries these rows, as far as there is time, and those whose rhythm was not settled at the last look."""
-        parts = [*_parts("name", self._unsettled), *_parts("id", changed)]
+        """Carries these rows, and those whose rhythm was not settled at the last look, as far as there is time; what is
+        left of either comes with the next look."""
+        parts = [*_parts("id", changed)]
+        are_many = len(parts) > 1
+        parts[1:1] = _parts("name", self._unsettled)
+        left = dict.fromkeys(self._unsettled)
         self._has_more, until = False, monotonic() + TAKE_SECONDS
         for number, part in enumerate(parts, start=1):
             rows = list(Schedule.objects.filter(part))
@@ -199,10 +203,14 @@ class Definitions:
             # A row that was stamped and pushed at its commit is no news to the store, but to the ticker of this host.
             done.pushed += len(rows)
             self._remember(rows)
+            for row in rows:
+                left.pop(row.name, None)
             if number < len(parts) and monotonic() > until:
-                self._has_more = True
+                self._has_more = are_many
                 break
-        self._unsettled = done.unsettled
+        else:
+            left.clear()  # they have no rows any more
+        self._unsettled = [*left, *done.unsettled - left.keys()]
 
     def _stamped(self) -> list[int]:
         """Rows that are stamped as changed, shortly before the last stamp or since, and are news; the newest first.

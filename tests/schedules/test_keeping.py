@@ -134,6 +134,60 @@ def test_of_very_many_changes_the_newest_are_taken_in_first_and_none_is_forgotte
     assert priorities[-1] == {1: 99, 2: 1}
 
 
+@pytest.fixture
+def in_parts(world: World, monkeypatch: pytest.MonkeyPatch, compared: list[object]) -> None:
+    """A hundred schedules have changed, of which a look takes in twenty."""
+    make(world, 100)
+    monkeypatch.setattr(definitions, "TAKE_SECONDS", 0)
+    monkeypatch.setattr(definitions, "BATCH", 20)
+    Schedule.objects.update(priority=1)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_whose_rhythm_is_not_settled_keeps_no_change_waiting_and_is_not_forgotten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried: Counter[str] = Counter()
+
+    def never_settled(_engine: object, rows: list[Schedule], **_: object) -> carrying.Carried:
+        names = {row.name for row in rows}
+        carried.update(names)
+        return carrying.Carried(unsettled=names)
+
+    monkeypatch.setattr(definitions, "carry", never_settled)
+    for times in (1, 2, 3):
+        for _ in range(5):
+            look(world)
+        assert set(carried.values()) == {times}
+        assert len(carried) == 100
+    assert world.definitions.every == definitions.LOOK_SECONDS
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_who_is_no_keeper_any_more_leaves_the_rest_to_the_one_who_is(world: World) -> None:
+    look(world)
+    assert world.definitions.every == 0
+    world.clock.advance(definitions.HOLD_MS / 1000)
+    Definitions(world.engine).tick()
+    world.carry()
+
+    assert world.definitions.every == definitions.KEEPER_SECONDS
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_a_database_that_goes_away_amid_many_changes_is_not_asked_without_a_pause(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look(world)
+    with monkeypatch.context() as away:
+        away.setattr(Definitions, "_stamped", lambda _: (_ for _ in ()).throw(DatabaseError("no such host")))
+        look(world)
+        assert world.definitions.every == definitions.LOOK_SECONDS
+    look(world)
+
+    assert world.definitions.every == 0
+
+
 def of_store(world: World, number: int) -> list[Any]:
     return world.engine.schedules.read([f"s{n}" for n in range(number)])
 
