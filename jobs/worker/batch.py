@@ -104,6 +104,15 @@ class Marks:
         self.lost = Leases()
         self.cancelled = Leases()
         self.abandoned: dict[tuple[str, str], bool] = {}  # what this worker gives up as it ends → whether it counts
+        self._open: set[str] = set()
+
+    def open(self, token: str) -> None:
+        """A batch is in hand from now on."""
+        self._open.add(token)
+
+    def in_hand(self, leases: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Those whose batch is: what is said of the others comes too late, and nobody would forget it."""
+        return [lease for lease in leases if lease[1] in self._open]
 
     def is_lost(self, lease: LeasedJob) -> bool:
         return bool(self.lost) and (lease.id, lease.token) in self.lost
@@ -113,6 +122,7 @@ class Marks:
 
     def forget(self, token: str) -> None:
         """Every job of this batch has ended. A worker that is never idle would gather marks for ever."""
+        self._open.discard(token)
         self.lost.forget(token)
         self.cancelled.forget(token)
 

@@ -137,6 +137,7 @@ class Child:
         )
 
     def _errand(self, order: RunAlone) -> Source:
+        self._marks.open(order.lease.token)
         return Errand(
             order,
             lease_seconds=self._options.lease_seconds,
@@ -170,6 +171,7 @@ class Child:
         )
 
     def _announce(self, batch: Batch, ids: list[str]) -> None:
+        self._marks.open(batch.token)
         self._link.send(Opened(batch.number, batch.token, batch.route, ids))
 
     def _on_closed(self, batch: int) -> None:
@@ -216,9 +218,9 @@ class Child:
             case AloneEnded(job_id):
                 self._isolation.ended(job_id)
             case Lost(leases):
-                self._marks.lost.update(leases)
+                self._marks.lost.update(self._marks.in_hand(leases))
             case CancelRequested(leases):
-                self._marks.cancelled.update(leases)
+                self._marks.cancelled.update(self._marks.in_hand(leases))
             case Drain():
                 self._begin_leaving(inf)
             case Stop(grace_seconds):

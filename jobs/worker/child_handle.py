@@ -122,6 +122,8 @@ class ChildHandle:
     def cancel(self, leases: list[HeldLease], moment: float) -> None:
         """Somebody asked for the end of these jobs, and was heard at this monotonic moment at the latest."""
         with self._lock:
+            held = {batch.token for batch in self._batches.values()}
+            leases = [lease for lease in leases if lease.token in held]  # with the others nobody would forget it
             for lease in leases:
                 self._cancelled_at.setdefault(lease, moment)
         self.send(CancelRequested([(lease.id, lease.token) for lease in leases]))

@@ -57,6 +57,16 @@ def test_what_is_known_of_a_batch_is_forgotten_with_it() -> None:
     assert not marks.cancelled
 
 
+def test_what_is_said_of_a_batch_after_its_end_is_not_kept() -> None:
+    marks = Marks()
+    marks.open("token-1")
+    said = [("job-1", "token-1"), ("job-2", "token-2")]
+    assert marks.in_hand(said) == said[:1]
+
+    marks.forget("token-1")
+    assert marks.in_hand(said) == []
+
+
 def test_a_result_that_comes_after_the_lease_is_not_reported(bench: Bench) -> None:
     bench.lease_seconds = 0.05
     assert bench.run_function(lambda: time.sleep(0.1)) == Drop("job-1")

@@ -82,6 +82,9 @@ def test_the_cancel_of_a_job_that_has_ended_is_forgotten(kennel: Kennel) -> None
     kennel.child.close_batch(1)
     assert kennel.child.cancelled_at(lease) == float("inf")
 
+    kennel.child.cancel([lease], kennel.now)  # by a renewal that was under way
+    assert kennel.child.cancelled_at(lease) == float("inf")
+
 
 def test_a_condemned_child_is_not_condemned_again(kennel: Kennel) -> None:
     kennel.start_job("long", times_out_in=1.0)
