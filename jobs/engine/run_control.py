@@ -163,7 +163,7 @@ class RunControl:
 
     def resubmit(self, births: Iterable[Birth]) -> dict[str, str]:
         """Makes ended jobs of nodes live again, each once for every number of ``again``; by id: "ok", "there" (it does
-        already) or "unreadable"."""
+        already), "living" (not before its present life has ended) or "unreadable"."""
         answers: dict[str, str] = {}
         groups: dict[Any, list[Birth]] = {}
         for birth in births:

@@ -146,6 +146,14 @@ class Workflows(RunResults):
             items = [value for outcome in batch for value in outcome]
             self._run("workflow_settle", run_id, items, given_now=self._now())
 
+    def unmade(self, run_id: str, ranks: Iterable[int]) -> set[int]:
+        """Those of these nodes whose jobs are yet to be made, or to live again."""
+        key, found = self._keys(run_id).outbox, set[int]()
+        for batch in batches(ranks):
+            scores: Any = self._store.read(lambda client: client.zmscore(key, batch))  # noqa: B023
+            found.update(rank for rank, score in zip(batch, scores, strict=True) if score is not None)
+        return found
+
     # --- the lists of runs --------------------------------------------------------------------------------------------
 
     def touch(self, run_id: str) -> int:

@@ -1,7 +1,8 @@
 -- Makes the ended jobs of nodes live again, with new payloads, unless they have lived as often already: so the same call may
 -- be made again. A job that is gone is created anew.
 -- State: succeeded | dead | cancelled -> ready, (none) -> ready
--- Reply: for each "ok", "there" (it lives as often as that, or still), or "unreadable"
+-- Reply: for each "ok", "there" (it has lived as often as that), "living" (the life before has not ended: it was skipped and
+-- is stopping), or "unreadable"
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -39,8 +40,10 @@ local function resubmit(id, node, again, body)
   if not record then
     return 'unreadable'
   end
-  if not is_gone and (not ENDED[record[STATE]] or record[RESUBMISSIONS] >= again) then
+  if not is_gone and record[RESUBMISSIONS] >= again then
     return 'there'
+  elseif not is_gone and not ENDED[record[STATE]] then
+    return 'living'
   end
   local times = old_body and #old_body > 16 and string.sub(old_body, 1, 16) or struct.pack('>dd', now, now)
   local header = read_header(times .. body)

@@ -39,6 +39,9 @@ log = logging.getLogger("jobs.runtime")
 NEWS = 250
 """News that a run hears at once."""
 
+NOT_YET = ("late", "living")
+"""What keeps a node from becoming a job for now: whoever looks at its run next tries again."""
+
 ERRORS_OF_THE_STORE = (OutcomeUnknown, StoreRefused, StoreUnavailable)
 """No fault of a node: what was left undone is done when the server is well again."""
 
@@ -173,12 +176,13 @@ class Relay:
         return len(outcomes) == len(reply.handed)
 
     def _made(self, births: Sequence[Birth], *, not_after: int) -> list[tuple[int, str, bytes]]:
-        """Makes the jobs, or has them live again, as far as there still is time; a node without an id was given up."""
+        """Makes the jobs, or has them live again, as far as there still is time and their life before has ended; a node
+        without an id was given up."""
         first = [birth for birth in births if birth.id and not birth.again]
         again = [birth for birth in births if birth.id and birth.again]
         answers = self.engine.workflows.enqueue(first, not_after=not_after)
         answers |= self.engine.run_control.resubmit(again)
-        return [(birth.rank, "made", b"") for birth in births if not birth.id or answers[birth.id] != "late"]
+        return [(birth.rank, "made", b"") for birth in births if not birth.id or answers[birth.id] not in NOT_YET]
 
     def _open(self, run_id: str, one: Handed) -> tuple[int, str, bytes]:
         """A node that is no job: its kind says what to do."""

@@ -82,10 +82,13 @@ class RelayService:
                 self._engine.workflows.add(run_id, [view.node], scope=view.scope, is_growth=True)
 
     def _missed(self, run_id: str, views: Iterable[NodeView]) -> list[News]:
-        """Ends that the run has not heard of for long, although nobody is on the way with them."""
+        """Ends that the run has not heard of for long, although nobody is on the way with them. What is to live again
+        has ended, and is no news: it waits for the end of a pause, or until its life before has stopped."""
         before = self._engine.workflows.server_now_ms() - SILENT_MS
-        silent = {view.job: view for view in views if view.is_job and view.job and view.released_at_ms < before}
-        return self._engine.outbox.missed(silent, run_id) if silent else []
+        silent = [view for view in views if view.is_job and view.job and view.released_at_ms < before]
+        unmade = self._engine.workflows.unmade(run_id, [view.rank for view in silent])
+        asked = {view.job: view for view in silent if view.job and view.rank not in unmade}
+        return self._engine.outbox.missed(asked, run_id) if asked else []
 
     def _is_abandoned(self, created_at_ms: int) -> bool:
         return self._engine.workflows.server_now_ms() - created_at_ms > ABANDONED_MS

@@ -8,9 +8,9 @@ import pytest
 
 from jobs.core.job import JobSpec
 from jobs.engine import Engine, pauses
-from jobs.engine.workflows import CLAIM_MS
+from jobs.engine.workflows import CLAIM_MS, LOOK_MS
 from jobs.runtime import controlling
-from jobs.services.relay import RelayService
+from jobs.services.relay import SILENT_MS, RelayService
 from jobs.store.keys import partition_keys
 from tests.support.clock import ManualClock
 from tests.support.runs import Runs
@@ -128,6 +128,23 @@ def test_nodes_that_a_relay_was_handed_are_waited_for_and_held_back(
     assert leased(runs) == []
     resume(runs, run)
     assert leased(runs) == ["b"]
+
+
+def test_what_is_to_run_again_waits_for_the_end_of_the_pause_however_long_that_is(
+    runs: Runs, clock: ManualClock
+) -> None:
+    run = runs.start({"key": "a"}, {"key": "b"})
+    jobs = {job.extras["node"]: job for job in runs.lease()}
+    runs.end(jobs["a"], "dead")
+    pause(runs, run, wait=0)
+    controlling.retry(runs.relay, run, "a")
+
+    clock.advance(SILENT_MS / 1000 + LOOK_MS / 1000)
+    RelayService(runs.engine).tick()
+    assert runs.states(run)["a"] == "ready"
+
+    resume(runs, run)
+    assert leased(runs) == ["a"]
 
 
 def test_a_cancelled_run_ends_what_stood_aside_and_runs_its_clean_up(runs: Runs, engine: Engine) -> None:

@@ -13,9 +13,10 @@ from jobs import workflows
 from jobs.api import audit
 from jobs.core.states import JobState
 from jobs.core.workflow import Definition
+from jobs.engine import Completion
 from jobs.engine.workflows import CLAIM_MS, new_run_id
 from jobs.exceptions import PayloadInvalid, PayloadTooLarge, RunNotFound, WorkflowInvalid, WrongState
-from jobs.services.relay import RelayService
+from jobs.services.relay import SILENT_MS, RelayService
 from tests.support.clock import ManualClock
 from tests.support.graphs import FAILURES, SUCCEEDED, oracle, random_nodes, verdict
 from tests.support.runs import Runs
@@ -189,6 +190,30 @@ class TestAfterwards:
 
         assert runs.ran == ["load", "ok"]
         assert runs.nodes(run)["load"].skipped == ""
+        assert runs.facts(run).state == "succeeded"
+
+    @pytest.mark.parametrize("outcome", ["succeeded", "cancelled"])
+    def test_a_retry_from_it_waits_until_its_job_has_stopped(
+        self, runs: Runs, clock: ManualClock, outcome: str
+    ) -> None:
+        run = runs.start({"key": "a"})
+        (a,) = runs.lease()
+        skip(run, "a")
+
+        workflows.retry(run, "a")
+        clock.advance(SILENT_MS / 1000 + 1)
+        assert runs.lease() == []
+        if outcome == "succeeded":  # whatever it says
+            answer = runs.engine.leases.complete(a.route, [Completion(a.id, a.token, a.type, a.leased_at)])
+            assert answer == ["cancelled"]
+        else:
+            runs.end(a, outcome)
+        runs.tell([a])
+        RelayService(runs.engine).tick()
+        runs.run_all(a=2)
+
+        assert runs.ran == ["a", "a"]
+        assert runs.engine.workflows.results(run) == {"a": 2}
         assert runs.facts(run).state == "succeeded"
 
     def test_a_retry_of_what_failed_leaves_it_as_it_is(self, runs: Runs) -> None:
