@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobs import job
 from jobs.core.job import LeasedJob
 from jobs.core.parents import Parents
-from jobs.engine import Engine, run_results
+from jobs.engine import Engine, run_nodes, run_results
 from jobs.exceptions import ResultTooLarge, RunNotFound
 from jobs.registry import registry
 from tests.support.clock import ManualClock
@@ -159,6 +160,22 @@ def test_whatever_json_a_payload_holds_its_job_gets(runs: Runs, value: Any) -> N
 
     (job,) = runs.lease()
     assert json.loads(job.payload) == {"value": value}
+
+
+def test_a_run_that_a_former_version_began_to_write_down_as_json_goes_on(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as former:
+        former.setattr(run_nodes, "encode_node", msgspec.json.encode)
+        former.setattr(runs.engine.workflows, "open", lambda _: pytest.fail("it died"))
+        with pytest.raises(pytest.fail.Exception, match="it died"):
+            runs.start(*NIGHTLY, id="r")
+    run = runs.start(*NIGHTLY, id="r")
+
+    runs.run_all({"load": "dead"})
+
+    assert runs.ran == ["extract", "load", "alarm", "clean"]
+    assert runs.nodes(run)["load"].node.max_retries == 5
 
 
 def test_a_node_whose_payload_cannot_be_had_is_dead_and_says_why(runs: Runs) -> None:
