@@ -194,7 +194,7 @@ class Definitions:
         left of either comes with the next look."""
         parts = [*_parts("id", changed)]
         are_many = len(parts) > 1
-        parts[1:1] = _parts("name", self._unsettled)
+        parts[1:1] = _parts("name", self._unsettled)  # neither keeps the other waiting
         left = dict.fromkeys(self._unsettled)
         self._has_more, until = False, monotonic() + TAKE_SECONDS
         for number, part in enumerate(parts, start=1):
