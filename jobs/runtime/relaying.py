@@ -28,6 +28,7 @@ from jobs.engine.batches import batches
 from jobs.engine.outbox import News
 from jobs.engine.run_nodes import Birth, Handed, StepReply, in_order
 from jobs.engine.run_pauses import is_spread
+from jobs.engine.run_results import GROUP_LIMIT
 from jobs.engine.workflows import CREATE_MS
 from jobs.exceptions import OutcomeUnknown, RunNotFound, SchedulerError, StoreRefused, StoreUnavailable
 from jobs.runtime import node_jobs
@@ -197,32 +198,44 @@ class Relay:
 
     def _births(self, run_id: str, handed: Sequence[Handed]) -> tuple[list[Birth], list[tuple[int, str, bytes]]]:
         """The jobs to be made, and the nodes that can be none."""
-        run_payload, parents = self._values(run_id, handed)
+        sources = [{reference.source for reference in references(one.node.payload)} for one in handed]
+        run_payload = self.engine.workflows.facts(run_id).payload if any(RUN in each for each in sources) else None
         births, refused = [], []
-        for one in handed:
-            try:
-                spec = node_jobs.spec_of(self.engine, run_id, one.node)
-                payload = node_jobs.payload_of(self.engine, one.node, run_payload, parents)
-            except ERRORS_OF_THE_STORE:
-                raise
-            except Exception as error:  # also of a payload's type, which is the user's
-                log.warning("run %s: node %s can be no job: %s", run_id, one.node.key, error)
-                refused.append((one.rank, "dead", _described(error)))
-                continue
-            job_id = one.job or self._new_id(run_id, one, spec.pool)
-            births.append(Birth(one.rank, job_id, run_id, one.node.key, spec, payload, one.again))
+        for together, wanted in _with_room((one, each - {RUN}) for one, each in zip(handed, sources, strict=True)):
+            parents = self.engine.workflows.parents(run_id, wanted) if wanted else {}
+            for one in together:
+                try:
+                    births.append(self._birth(run_id, one, run_payload, parents))
+                except ERRORS_OF_THE_STORE:
+                    raise
+                except Exception as error:  # also of a payload's type, which is the user's
+                    log.warning("run %s: node %s can be no job: %s", run_id, one.node.key, error)
+                    refused.append((one.rank, "dead", _described(error)))
         return births, refused
+
+    def _birth(self, run_id: str, one: Handed, run_payload: Any, parents: dict[str, Ended]) -> Birth:
+        spec = node_jobs.spec_of(self.engine, run_id, one.node)
+        payload = node_jobs.payload_of(self.engine, one.node, run_payload, parents)
+        job_id = one.job or self._new_id(run_id, one, spec.pool)
+        return Birth(one.rank, job_id, run_id, one.node.key, spec, payload, one.again)
 
     def _new_id(self, run_id: str, one: Handed, pool: str) -> str:
         name = f"node\0{run_id}\0{one.node.key}"
         return derived_id(one.released_at, name, self.engine.topology.route_for(pool, name))
 
-    def _values(self, run_id: str, handed: Sequence[Handed]) -> tuple[Any, dict[str, Ended]]:
-        """What payloads take from the run and from parents; nothing is read where none takes anything."""
-        sources = {reference.source for one in handed for reference in references(one.node.payload)}
-        run_payload = self.engine.workflows.facts(run_id).payload if RUN in sources else None
-        parents = self.engine.workflows.parents(run_id, sources - {RUN}) if sources - {RUN} else {}
-        return run_payload, parents
+
+def _with_room(nodes: Iterable[tuple[Handed, set[str]]]) -> Iterator[tuple[list[Handed], set[str]]]:
+    """Nodes, each with the parents that its payload takes from, in groups whose parents are read at once: so few that
+    there is room for the results of all of them, or those of one node. None takes the room of another."""
+    together, wanted = list[Handed](), set[str]()
+    for node, parents in nodes:
+        if together and len(wanted | parents) > GROUP_LIMIT:
+            yield together, wanted
+            together, wanted = [], set()
+        together.append(node)
+        wanted |= parents
+    if together:
+        yield together, wanted
 
 
 def _described(error: Exception) -> bytes:

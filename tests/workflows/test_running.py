@@ -14,6 +14,7 @@ from jobs.core.parents import Parents
 from jobs.engine import Engine, run_nodes, run_results
 from jobs.exceptions import ResultTooLarge, RunNotFound
 from jobs.registry import registry
+from jobs.runtime import relaying
 from tests.support.clock import ManualClock
 from tests.support.runs import Runs
 
@@ -296,6 +297,25 @@ def test_results_are_handed_on_as_far_as_there_is_room_for_all_of_them_together(
     assert len(parents["n15"]) == 250_000
     with pytest.raises(ResultTooLarge, match="'n16' has 250002 bytes"):
         parents["n16"]
+
+
+def test_nodes_that_are_released_together_take_no_room_from_each_other(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (run_results, relaying):
+        monkeypatch.setattr(module, "GROUP_LIMIT", 2)
+    parts = [{"key": f"part{number}"} for number in range(6)]
+    loads = [
+        {"key": f"load{number}", "depends_on": [f"part{number}", "go"], "payload": {"n": {"$from": source}}}
+        for number, source in enumerate(f"part{number}.result.n" for number in range(6))
+    ]
+    runs.start({"key": "go"}, *parts, *loads)
+    jobs = {job.extras["node"]: job for job in runs.lease()}
+    for number in range(6):
+        runs.end(jobs[f"part{number}"], result={"n": number, "rest": "x" * 250_000})
+    runs.end(jobs["go"])
+
+    assert sorted(job.payload for job in runs.lease()) == [b'{"n":%d}' % number for number in range(6)]
 
 
 def test_where_there_is_no_room_any_more_what_left_no_result_is_told_as_it_is(
