@@ -184,6 +184,7 @@ def finish(relay: Relay, facts: RunFacts) -> None:
         except WrongState:
             relay.engine.run_control.redo(facts.id, facts.redo, [], ())
     elif facts.cancelled is not None and not facts.is_over and not facts.stopped:
+        relay.advance(facts.id)  # what the dead were handed becomes jobs, or could not be asked
         stop_jobs(relay, facts.id)
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from jobs.core.workflow import Workflow
+from jobs.core.workflow import Definition, Node, Workflow
 from jobs.engine import Engine
+from jobs.engine.workflows import CLAIM_MS
 from jobs.exceptions import WorkflowInvalid, WrongState
 from jobs.runtime import controlling
+from jobs.runtime.relaying import Relay
 from jobs.services.deadlines import DeadlineService
 from jobs.services.relay import RelayService
 from tests.support.clock import ManualClock
@@ -23,6 +25,9 @@ CLEAN = [
     {"key": "clean", "on_complete": ["b"], "always": True},
     {"key": "report", "on_complete": ["b"]},
 ]
+
+
+NODE_A = Definition(name="test", nodes=(Node(key="a", type="test.node"),))
 
 
 def cancel(runs: Runs, run: str) -> bool:
@@ -108,6 +113,22 @@ class TestCancel:
 
         assert runs.engine.jobs.get(a.id).cancel_requested
         assert runs.states(run)["b"] == "cancelled"
+
+    def test_what_a_relay_that_died_was_handed_does_not_run(self, runs: Runs, clock: ManualClock) -> None:
+        def die_before_the_job_is_made(step: int) -> None:
+            if step == 3:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            Relay(runs.engine, die_before_the_job_is_made).start("r", NODE_A, {"payload": {}})
+        assert runs.nodes("r")["a"].job is not None
+        cancel(runs, "r")
+
+        clock.advance(CLAIM_MS / 1000 + 1)
+        RelayService(runs.engine).tick()
+
+        assert runs.lease() == []
+        assert runs.facts("r").state == "cancelled"
 
 
 class TestPause:
