@@ -83,11 +83,10 @@ def pause(seconds: float) -> Fault:
     """Not a fault of anybody's, but a promise to keep under faults: the pool is paused for a while."""
 
     def pause_and_resume(stage: Stage, proof: dict[str, Any]) -> None:
-        stage.working_host()  # nobody there to disobey: come again later
+        kill_host(stage, {})  # its leases run out during the pause; once that is acknowledged, hardly anything runs
         op = stage.history.write("pause", "invoke", pool=POOL)
         stage.engine.pools.pause(POOL, by="nemesis")
         stage.history.write("pause", "ok", op, pool=POOL)
-        kill_host(stage, {})  # its leases run out during the pause
         time.sleep(seconds)
         op = stage.history.write("resume", "invoke", pool=POOL)
         stage.engine.pools.resume(POOL)

@@ -28,7 +28,8 @@ from tests.faults.workload.jobs import POOL
 
 SCRIPT_LIMIT_MS = 50.0
 CAP = 5
-STEADY = 20.0  # slow jobs a second, half a second each: ten run at any moment, so that whoever is harmed holds some
+STEADY = 30.0
+"""Slow jobs a second, half a second each: more run at any moment than one host has slots, so that each holds some."""
 WORKER_VERBS = ("job_lease", "job_start", "job_renew", "job_complete", "job_fail", "job_release", "job_recover")
 
 
@@ -361,3 +362,4 @@ def _lease_everything(run: Stage, route: Route) -> None:
 def _start_hosts(run: Stage, count: int) -> None:
     for _ in range(count):
         run.start_host()
+    run.wait_for_hosts()  # or much of what is asked for would wait until they have started, and meet no harm

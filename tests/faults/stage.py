@@ -113,11 +113,18 @@ class Stage:
 
     def working_host(self) -> WorkerHost:
         """The one that has leased for the longest time, or any. NobodyWorks while all of them still start."""
-        # Those of which supervisor and a child have written something.
-        working = [host for host in self.hosts if len(list(self.histories.glob(f"{host.name}-*.jsonl"))) > 1]
+        working = [host for host in self.hosts if self._writers(host) > 1]  # its supervisor too: it has had leases
         if not working:
             raise NobodyWorks
         return self.draw.choice(working) if self.draw else working[0]
+
+    def wait_for_hosts(self, within: float = 30) -> None:
+        """Until each has asked for work."""
+        self.wait_until(lambda: all(map(self._writers, self.hosts)), "not every host asked for work", within)
+
+    def _writers(self, host: WorkerHost) -> int:
+        """How many of its processes have written something."""
+        return len(list(self.histories.glob(f"{host.name}-*.jsonl")))
 
     def until_next(self, seconds: float) -> float:
         """Seconds until harm that comes every so many comes again."""
