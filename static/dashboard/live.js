@@ -86,6 +86,7 @@ export class Live {
     };
     socket.onmessage = (event) => this.take(JSON.parse(event.data));
     socket.onclose = (event) => this.lost(event.code);
+    this.expect(); // also that it opens: a browser would wait minutes for a server that takes the line and says nothing
   }
 
   take(frame) {
@@ -105,6 +106,11 @@ export class Live {
   heard() {
     this.heardAt = Date.now();
     this.silent = undefined;
+    this.expect();
+  }
+
+  /** Something must be said on this line, within so long. */
+  expect() {
     clearTimeout(this.silence);
     this.silence = setTimeout(() => this.lost(0), SILENCE_MS);
   }
@@ -115,7 +121,7 @@ export class Live {
     if (this.paused || this.over || document.hidden) return;
     this.failures += 1;
     if (code === 4403 || this.failures === 2) await this.fetchAll(); // says whether we may still read at all
-    if (this.over) return;
+    if (this.over || this.socket) return; // tried again meanwhile
     if (this.failures >= FAILURES_BEFORE_POLLING && !this.polling) {
       this.polling = setInterval(() => this.fetchAll(), POLL_MS);
     }

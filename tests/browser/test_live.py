@@ -193,6 +193,24 @@ class TestLine:
         expect(page.locator("#live")).to_contain_text("Every 5 s")
         expect(page.locator('[data-figure="states.ready"]')).to_have_text("5")
 
+    def test_a_line_that_never_opens_is_tried_again(self, visit: Visit, shop: Shop) -> None:
+        page = visit("viewer", "/livez")
+        page.clock.install()
+        page.add_init_script("""
+            const Real = WebSocket;
+            const silent = { readyState: 0, close() {} };
+            window.WebSocket = function (...where) {
+              window.WebSocket = Real;
+              return silent; // as where a server takes the connection and says nothing
+            };
+        """)
+        page.goto(page.url.replace("/livez", "/dashboard/"))
+        expect(page.locator("#live")).not_to_contain_text("Live")
+
+        page.clock.fast_forward(20_000)
+
+        settle(page)
+
     def test_paused_it_shows_nothing_new_until_it_goes_on(self, visit: Visit, shop: Shop) -> None:
         page = visit("viewer")
         settle(page)
