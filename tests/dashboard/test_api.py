@@ -50,7 +50,10 @@ def filled(shop: Shop) -> dict[str, str]:
     return {"dead": shop.dead(), "succeeded": shop.succeeded(result={"sent": 1}), "leased": shop.leased()}
 
 
-VOLATILE = {"heartbeat_age_seconds", "server_time", "oldest_ready_age_seconds", "age_seconds", "load"}
+VOLATILE = {
+    *("heartbeat_age_seconds", "server_time", "oldest_ready_age_seconds", "age_seconds", "load"),
+    *("throughput_per_second", "predicted_wait_seconds"),
+}
 
 
 def lasting(value: Any) -> Any:
