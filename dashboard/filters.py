@@ -8,7 +8,7 @@ what cannot be used is named in ``problems``.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.utils.dateparse import parse_datetime
 
-from dashboard.formats import has_a_clock
+from dashboard.formats import has_a_clock, state_word
 from jobs.api import JobFilter
 from jobs.core.states import JobState
 from jobs.core.type_pattern import check_type_pattern
@@ -154,7 +154,7 @@ class Filters:
     @property
     def words(self) -> str:
         """The filter as a sentence part: ``state dead, pool billing``; empty when nothing is filtered."""
-        return ", ".join(f"{word} {value}" for word, value in self.pairs)
+        return _told(self.pairs)
 
     def with_states(self, *states: str) -> Filters:
         return replace(self, states=states, cursor="")
@@ -201,7 +201,11 @@ def words_of(selection: JobFilter, leave_out: Sequence[JobState] = ()) -> str:
         "attempts": selection.attempts and str(selection.attempts),
     }
     pairs += [(word, value) for word, value in given.items() if value]
-    return ", ".join(f"{word} {value}" for word, value in pairs)
+    return _told(pairs)
+
+
+def _told(pairs: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{word} {state_word(value) if word == 'state' else value}" for word, value in pairs)
 
 
 def _clean(text: str, limit: int = TEXT_MAX) -> str:

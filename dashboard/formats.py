@@ -13,6 +13,9 @@ from jobs.core.wording import length
 
 UNKNOWN = "–"
 
+STATE_WORDS = {"leased": "running", "retry_wait": "retry wait"}
+"""States whose word on a page differs from the word in the contract."""
+
 
 def count(number: float | None) -> str:
     """``1337`` → ``1,337``; from a million on ``1.21 m``; unknown → a dash (zero stays 0)."""
@@ -124,6 +127,11 @@ def size(length: int) -> str:
             return f"{amount:.0f} {unit}" if unit == "B" or amount >= 10 else f"{amount:.1f} {unit}"
         amount /= 1024
     return f"{amount:.1f} GiB"
+
+
+def state_word(state: str) -> str:
+    """``running``, ``retry wait``: a state as pages call it."""
+    return STATE_WORDS.get(str(state), str(state))
 
 
 def shortened(text: str, limit: int) -> str:

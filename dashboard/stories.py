@@ -39,6 +39,16 @@ def reason(job: Job, overall: Overall) -> str:
             return ""
 
 
+def beside_its_time(job: Job, overall: Overall) -> str:
+    """The same in a row, whose own column says when, and lets it tick."""
+    match job.state:
+        case JobState.SCHEDULED:
+            return ""
+        case JobState.RETRY_WAIT:
+            return f"Attempt {job.attempt + 1} is next. {error_line(job)}"
+    return reason(job, overall)
+
+
 def _why_ready(job: Job, overall: Overall) -> str:
     """In the order of ``jobs.explain``, from what the page knows already; the job's own page asks ``explain``."""
     pool = next((pool for pool in overall.pools if pool["name"] == job.pool), None)

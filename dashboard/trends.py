@@ -224,7 +224,7 @@ def backlog(notes: Sequence[Noted], steps: Steps, pool: str = "") -> Chart:
     return Chart(
         slug="backlog",
         title="Ready jobs by pool",
-        sentence=f"{plural(round(now), 'job')} ready at the last note; at most {_most(lines)}."
+        sentence=_backlog_sentence(round(now), lines)
         if any(seen)
         else "No worker host has noted the backlog in this time.",
         starts=steps.starts,
@@ -233,6 +233,12 @@ def backlog(notes: Sequence[Noted], steps: Steps, pool: str = "") -> Chart:
         write=count,
         unit="",
     )
+
+
+def _backlog_sentence(now: int, lines: Sequence[Line]) -> str:
+    if not any(value for line in lines for value in line.values):
+        return "No job was ready whenever it was noted, once a minute."
+    return f"{plural(now, 'job')} ready at the last note; at most {_most(lines)}."
 
 
 def _carried(values: tuple[float | None, ...], notes: Sequence[Noted], steps: Steps) -> tuple[float | None, ...]:

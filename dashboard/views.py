@@ -41,8 +41,8 @@ DONE_SHOWN = 20
 SAME_LOOKED_AT = 200
 """So many of the newest dead jobs are looked at for those that died as this one did."""
 
-LOG_LINES = 200
-"""The newest lines of a job's log that its page shows."""
+LOG_LINES, LOG_OPEN = 200, 25
+"""The newest lines of a job's log that its page holds, and those of them that are in sight at once."""
 
 
 @require_GET
@@ -273,9 +273,11 @@ def _same_death(job: Job, overall: Overall) -> ErrorGroup | None:
 
 def _log(job: Job) -> dict[str, Any]:
     page = reads.job_log(job.id)
+    newest = page.lines[-LOG_LINES:]
     return {
-        "log": page.lines[-LOG_LINES:],
-        "log_left_out": len(page.lines[:-LOG_LINES]),
+        "log": newest[-LOG_OPEN:],
+        "log_older": newest[:-LOG_OPEN],
+        "log_left_out": len(page.lines) - len(newest),
         "log_gone": sorted(page.gone.items()),
     }
 

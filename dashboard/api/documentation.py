@@ -16,7 +16,6 @@ from dashboard import reads
 from dashboard.api import answers
 from dashboard.api.access import NAMES, Token, caller_of
 from dashboard.api.operations import api
-from dashboard.panels import BY_SLUG
 from dashboard.permissions import VIEW
 from dashboard.shell import shell
 
@@ -44,7 +43,7 @@ def docs(request: HttpRequest) -> HttpResponseBase:
     """Without a script, and without a request to anybody else."""
     caller_of(request).refuse_without(VIEW)
     found = document(reverse("dashboard:api_index"))
-    context = shell(reads.overall()) | {"panel": BY_SLUG["doctor"], "nouns": nouns(found), "openapi": found}
+    context = shell(reads.overall()) | {"nouns": nouns(found), "openapi": found}
     return render(request, "dashboard/api.html", context)
 
 

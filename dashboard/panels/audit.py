@@ -11,6 +11,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
 from dashboard.deeds import Deed
+from dashboard.formats import duration
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from jobs import api
@@ -60,7 +61,9 @@ class Audit(Panel):
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         wanted = Wanted.read(request.GET)
-        common = {"given": wanted.given, "since": wanted.span, "spans": tuple(SPANS), "sources": SOURCES}
+        kept = api.audit.kept_for()
+        common = {"kept": kept and duration(kept.total_seconds())}
+        common |= {"given": wanted.given, "since": wanted.span, "spans": tuple(SPANS), "sources": SOURCES}
         try:
             page = api.audit.list(wanted.filter, cursor=request.GET.get("cursor", "")[:20])
         except DatabaseError:

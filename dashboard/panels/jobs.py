@@ -120,4 +120,4 @@ def _peeked(request: HttpRequest, overall: Overall) -> dict[str, Any]:
 
 
 def rows(request: HttpRequest, jobs: list[Job], overall: Overall) -> list[Row]:
-    return [Row(job, stories.reason(job, overall), possible(job, request.user)) for job in jobs]
+    return [Row(job, stories.beside_its_time(job, overall), possible(job, request.user)) for job in jobs]

@@ -137,6 +137,8 @@ def _sentence(shapes: Sequence[Shape]) -> str:
     draining = sum(not version.is_newest for version in versions)
     partitions = sum(len(version.partitions) for version in versions)
     words = f"{plural(len(shapes), 'pool')} over {plural(partitions, 'partition')}"
+    if partitions == len(shapes):
+        return f"{plural(len(shapes), 'pool')} of one partition{' each' if partitions > 1 else ''}."
     if skewed:
         return f"{words}; the work is uneven in {', '.join(skewed[:3])}."
     if draining:

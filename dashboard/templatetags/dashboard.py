@@ -30,9 +30,6 @@ from jobs.core.states import JobState
 
 register = template.Library()
 
-WORDS = {"leased": "running", "retry_wait": "retry wait"}
-"""States whose word on a page differs from the word in the contract."""
-
 CHANGES_SHOWN = 2000
 """Characters of one side of a change in the audit log."""
 
@@ -44,6 +41,7 @@ register.filter("moment", formats.moment)
 register.filter("day", formats.day)
 register.filter("zone", formats.zone)
 register.filter("wall", formats.wall)
+register.filter("state_word", formats.state_word)
 register.filter("shortened", formats.shortened)
 register.filter("job_url", links.job_url)
 register.filter("bulk_url", links.bulk_url)
@@ -106,11 +104,6 @@ def clock(at: datetime | None) -> str:
 def minute(at: datetime | None) -> str:
     """``13:42``"""
     return formats.clock(at)[:5]
-
-
-@register.filter
-def state_word(state: str) -> str:
-    return WORDS.get(str(state), str(state))
 
 
 @register.filter
@@ -205,7 +198,9 @@ def _reaches(request: HttpRequest, action: Action, id: str) -> bool:
 @register.simple_tag
 def state(name: str, word: str = "") -> SafeString:
     """A state as shape and word in its colour."""
-    return format_html('<span class="state is-{}">{}{}</span>', str(name), icon(str(name)), word or state_word(name))
+    return format_html(
+        '<span class="state is-{}">{}{}</span>', str(name), icon(str(name)), word or formats.state_word(name)
+    )
 
 
 @register.simple_tag
@@ -228,16 +223,21 @@ def figure_text(context: Context, *key: str) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def ago(context: Context, at: datetime | None, prefix: str = "") -> SafeString:
+def ago(context: Context, at: datetime | None) -> SafeString:
     """A moment relative to now; the page's script lets it tick. Absolute in the title."""
-    if at is None:
-        return SafeString(formats.UNKNOWN)
+    return SafeString(formats.UNKNOWN) if at is None else _ticking(at, formats.relative(at, context["now"]), "")
+
+
+@register.simple_tag(takes_context=True)
+def until(context: Context, at: datetime) -> SafeString:
+    """The same of a moment that something waits for: once it is past, it is ``now``."""
+    now = context["now"]
+    return _ticking(at, formats.relative(max(at, now), now), "until")
+
+
+def _ticking(at: datetime, words: str, how: str) -> SafeString:
     return format_html(
-        '<time datetime="{}" title="{}" data-tick>{}{}</time>',
-        iso(at),
-        formats.moment(at),
-        prefix,
-        formats.relative(at, context["now"]),
+        '<time datetime="{}" title="{}" data-tick="{}">{}</time>', iso(at), formats.moment(at), how, words
     )
 
 
@@ -246,7 +246,7 @@ def when(context: Context, job: Any) -> SafeString:
     """The moment that matters in the job's state: starts in, ready for, running for, ended."""
     match str(job.state):
         case "scheduled" | "retry_wait":
-            return ago(context, job.run_at)
+            return until(context, job.run_at)
         case "ready":
             return ago(context, job.ready_at or job.created_at)
         case "leased":

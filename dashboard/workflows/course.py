@@ -98,11 +98,12 @@ class Step:
 
     @property
     def took(self) -> float | None:
-        """Seconds from its start to its end, or until now."""
-        if self.span.started is None:
+        """Seconds from its start to its end, or until now. A wait has no start: it counts from its release."""
+        began = self.span.released if self.kind.is_wait else self.span.started
+        if began is None:
             return None
         end = self.span.ended if self.span.ended is not None else int(self.now.timestamp() * 1000)
-        return max(0.0, (end - self.span.started) / 1000)
+        return max(0.0, (end - began) / 1000)
 
     @property
     def waited(self) -> float | None:

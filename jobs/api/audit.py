@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import msgspec
@@ -162,6 +162,12 @@ def list(filter: AuditFilter = EVERY_ENTRY, *, cursor: str | None = None, limit:
     items = [_as_record(row) for row in rows[: limit + 1]]
     more = len(items) > limit
     return AuditPage(items=items[:limit], next_cursor=str(items[limit - 1].id) if more else None)
+
+
+def kept_for() -> timedelta | None:
+    """How long entries are kept. None: for ever."""
+    days = get_settings().audit_days
+    return timedelta(days=days) if days else None
 
 
 def _as_record(row: Any) -> AuditRecord:

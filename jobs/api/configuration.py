@@ -25,7 +25,11 @@ def settings() -> list[Setting]:
     values = {key: getattr(found, name) for key, name in KEYS.items()}
     shown = Redaction(found.redact_keys).value({key: _plain(value) for key, value in values.items()})
     return [
-        Setting(key=key, value=_without_passwords(shown[key]), is_default=values[key] == DEFAULTS[key])
+        Setting(
+            key=key,
+            value=_without_passwords(shown[key]) if values[key] else _plain(values[key]),  # what is empty hides nothing
+            is_default=values[key] == DEFAULTS[key],
+        )
         for key in sorted(values)
     ]
 

@@ -256,22 +256,30 @@ def _held(facts: Facts, hold: Hold) -> Reason:
         case "max_running":
             return Reason(
                 code="pool_full",
-                message=f"Pool {facts.pool.name} is full: {_jobs(int(hold.limit))} of it may run at once.{holders}",
+                message=f"Pool {facts.pool.name} is full: {_how_many_run(hold, ' of it')}.{holders}",
                 facts={"pool": facts.pool.name, **known},
             )
         case "concurrency":
             return Reason(
                 code="concurrency",
-                message=f"Of {_key(facts.job, hold.key)} {_jobs(int(hold.limit))} may run at once.{holders}",
+                message=f"Of {_key(facts.job, hold.key)} {_how_many_run(hold)}.{holders}",
                 facts={"type": facts.job.type, "key": hold.key, **known},
             )
         case _:
             free = hold.free_in_seconds or 0.0
             return Reason(
                 code="rate",
-                message=f"Of {_key(facts.job, hold.key)} {hold.limit} may start; the next one in {_span(free)}.",
+                message=f"Of {_key(facts.job, hold.key)} {_how_many_start(hold)}; the next one in {_span(free)}.",
                 facts={"type": facts.job.type, "key": hold.key, "limit": hold.limit, "seconds": free},
             )
+
+
+def _how_many_run(hold: Hold, of: str = "") -> str:
+    return "as many run as may run at once" if hold.limit is None else f"{_jobs(int(hold.limit))}{of} may run at once"
+
+
+def _how_many_start(hold: Hold) -> str:
+    return "as many have started as may" if hold.limit is None else f"{hold.limit} may start"
 
 
 def _key(job: Job, key: str) -> str:

@@ -30,6 +30,12 @@ class WorkerOptions:
     reload: bool = False
 
     @property
+    def told(self) -> str:
+        """``critical and default with 2 processes``"""
+        pools = " and ".join(self.pools) or "every pool"
+        return f"{pools} with {self.processes} process{'' if self.processes == 1 else 'es'}"
+
+    @property
     def lease_ms(self) -> int:
         return int(self.lease_seconds * 1000)
 

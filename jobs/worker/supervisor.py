@@ -178,6 +178,7 @@ class Supervisor:
         self._crew.start()
         for loop in (*self._loops, self._listening):
             loop.start()
+        log.info("host %s serves %s; Ctrl-C or SIGTERM stops it", self.id, self._options.told)
 
     def _live(self) -> None:
         rest: float | None = 0.0

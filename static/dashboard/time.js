@@ -56,9 +56,15 @@ export function age(seconds) {
 export function tick() {
   const now = serverNow();
   for (const time of document.querySelectorAll("time[data-tick]")) {
-    const text = asMoments ? dated.format(new Date(time.dateTime)) : fromNow((Date.parse(time.dateTime) - now) / 1000);
+    const text = asMoments ? dated.format(new Date(time.dateTime)) : fromNow(secondsTo(time, now));
     if (time.textContent !== text) time.textContent = text;
   }
+}
+
+/** What is waited for is never past. */
+function secondsTo(time, now) {
+  const seconds = (Date.parse(time.dateTime) - now) / 1000;
+  return time.dataset.tick === "until" ? Math.max(0, seconds) : seconds;
 }
 
 function fromNow(seconds) {

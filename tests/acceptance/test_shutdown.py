@@ -134,8 +134,10 @@ def test_burst_serves_the_named_pools_only(start_host: StartHost) -> None:
     mine = handlers.echo.using(pool="mine").enqueue(value=1)
     others = handlers.echo.using(pool="others").enqueue(value=1)
 
-    assert start_host("--burst", "--pool", "mine").wait() == 0
+    host = start_host("--burst", "--pool", "mine")
 
+    assert host.wait() == 0
+    assert "serves mine with 1 process;" in host.log, "whoever started it sees that it works"
     assert get_job(mine.id).state == JobState.SUCCEEDED
     assert get_job(others.id).state == JobState.READY
 

@@ -70,17 +70,32 @@ def test_each_shell_has_its_script(cli, shell):
     assert "manage.py" in script.splitlines()[-1]
 
 
-def test_bash_asks_with_the_words_up_to_the_cursor(tmp_path: Path):
+def in_bash(line: str, cursor: int) -> str:
+    """What bash would offer for these words, each in angles."""
     bash = shutil.which("bash")
     assert bash is not None
-    stand_in = tmp_path / "manage.py"
-    stand_in.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    stand_in.chmod(0o755)
-    line = f'COMP_WORDS=({stand_in} jobs list --pool "" --json); COMP_CWORD=4; _mainspring; '
-    line += 'printf "<%s>" "${COMPREPLY[@]}"'
+    script = f'{BASH}COMP_WORDS=({line}); COMP_CWORD={cursor}; _mainspring; printf "<%s>" "${{COMPREPLY[@]}}"'
+    return subprocess.run([bash, "-c", script], env=os.environ, capture_output=True, text=True, check=True).stdout
 
-    said = subprocess.run([bash, "-c", BASH + line], env=os.environ, capture_output=True, text=True, check=True)
 
-    assert said.stdout == "<completion><next><--><jobs><list><--pool>", (
-        "the empty word makes an empty line, which is no reply"
-    )
+@pytest.fixture
+def stand_in(tmp_path: Path) -> Path:
+    """Says with which words it was called, itself and an interpreter before it."""
+    for name, says in (("manage.py", '"$@"'), ("python3.11", '"${1##*/}" "$@"')):
+        (tmp_path / name).write_text(f'#!/bin/bash\nprintf "%s\\n" {says}\n')
+        (tmp_path / name).chmod(0o755)
+    return tmp_path
+
+
+def test_bash_asks_with_the_words_up_to_the_cursor(stand_in: Path):
+    said = in_bash(f'{stand_in}/manage.py jobs list --pool "" --json', 4)
+
+    assert said == "<completion><next><--><jobs><list><--pool>", "the empty word makes an empty line, which is no reply"
+
+
+def test_bash_knows_the_command_line_after_an_interpreter_and_no_other_script(stand_in: Path):
+    python, manage = stand_in / "python3.11", stand_in / "manage.py"
+
+    assert in_bash(f"{python} {manage} jobs li --json", 3) == (f"<manage.py><{manage}><completion><next><--><jobs><li>")
+    assert in_bash(f"{python} other.py jobs li", 3) == "<>"
+    assert in_bash(f"{python} {manage}", 1) == "<>", "its own name is not there yet"

@@ -36,8 +36,17 @@ def test_the_newest_lines_are_shown_and_what_is_left_out_is_said(viewer: Client,
 
     assert "page 249" in words
     assert "page 50" not in words
-    assert "51 older lines: jobs show --logs" in words
+    assert "51 lines before these: jobs show --logs" in words
     assert "of attempt 1 the first 3 made room" in words
+
+
+def test_older_lines_are_folded_so_that_a_long_log_makes_no_long_page(viewer: Client, job_id: str) -> None:
+    page = viewer.get(f"/dashboard/jobs/{job_id}/", follow=True).content.decode()
+
+    folded = page.partition("<summary>175 older lines</summary>")[2].partition("</details>")[0]
+    assert "page 51" in folded
+    assert "page 225" in folded
+    assert "page 226" not in folded
 
 
 def test_what_was_logged_is_text_whatever_it_says(viewer: Client, job_id: str) -> None:

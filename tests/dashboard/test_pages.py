@@ -119,6 +119,23 @@ class TestJobs:
         assert "Narrowed to state dead, pool billing." in filtered
         assert "Clear all filters" in filtered
 
+    @pytest.mark.parametrize(("state", "word"), [("leased", "running"), ("retry_wait", "retry wait")])
+    def test_a_state_has_one_word_wherever_it_stands(self, state: str, word: str, viewer: Client) -> None:
+        page = text(viewer.get(f"/dashboard/jobs/?state={state}"))
+
+        assert f"Narrowed to state {word}." in page
+        assert state not in page
+
+    def test_what_is_due_says_when_in_one_place_which_ticks(self, viewer: Client, shop: Shop) -> None:
+        shop.in_state("scheduled")
+        shop.in_state("retry_wait")
+
+        page = viewer.get("/dashboard/jobs/").content.decode()
+
+        assert page.count('data-tick="until"') == 2
+        assert "Starts in" not in page
+        assert "Attempt 2 is next. Declined: insufficient funds" in page
+
     @pytest.mark.parametrize("state", STATES)
     def test_it_lists_by_state(self, state: str, viewer: Client, shop: Shop) -> None:
         made = {name: shop.in_state(name) for name in STATES}

@@ -216,6 +216,30 @@ def test_its_concurrency_key_is_held(steps: Steps, limited: str) -> None:
     assert (reason.facts["key"], reason.facts["holders"]) == ("acme", [holder])
 
 
+@pytest.mark.parametrize(
+    ("keys", "count", "code", "says"),
+    [
+        ({"concurrency_key": "acme"}, 2, "concurrency", "as many run as may run at once. Held by "),
+        ({"rate_key": "acme"}, 61, "rate", "as many have started as may; the next one in "),
+    ],
+    ids=["concurrency", "rate"],
+)
+def test_a_process_without_the_code_of_the_type_knows_that_a_limit_holds_it(
+    keys: dict[str, str], count: int, code: str, says: str, steps: Steps, limited: str
+) -> None:
+    serve(steps.engine)
+    others = next(name for name in ("rate_key", "concurrency_key") if name not in keys)
+    ids = [steps.enqueue(type=limited, **keys, **{others: str(number)}) for number in range(count)]
+    ask_leave(steps, limited)
+    registry._types.pop(limited)
+
+    reason = why(steps, ids[-1])
+
+    assert reason.code == code
+    assert reason.message.startswith(f"Of job type limited with the key 'acme' {says}")
+    assert reason.facts["limit"] is None
+
+
 def test_its_rate_is_used_up(steps: Steps, limited: str) -> None:
     serve(steps.engine)
     ids = [steps.enqueue(type=limited, concurrency_key=str(n), rate_key="acme") for n in range(61)]

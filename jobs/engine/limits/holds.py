@@ -15,12 +15,13 @@ SHOWN_HOLDERS = 5
 
 
 class Hold(NamedTuple):
-    """A limit that holds a job back now. ``limit``: 5 or "100/m". ``holders``: up to 5 ids of jobs that have its
-    places. ``free_in_seconds``: when a rate lets the next one start."""
+    """A limit that holds a job back now. ``limit``: 5 or "100/m", None where this process does not have the code of the
+    type. ``holders``: up to 5 ids of jobs that have its places. ``free_in_seconds``: when a rate lets the next one
+    start."""
 
     kind: Literal["max_running", "concurrency", "rate"]
     key: str
-    limit: int | str
+    limit: int | str | None
     holders: list[str]
     free_in_seconds: float | None = None
 
@@ -37,20 +38,19 @@ class Holds:
         holds: list[Hold] = []
         if (full := self._full_pool(job.pool)) is not None:
             holds.append(full)
-        if (limits := limits_of(job.type)) is not None and (
-            waiter := self._records.waiters(job.type, [job.id])[0]
-        ) is not None:
-            holds.append(self._held_by(limits, waiter))
+        limits = limits_of(job.type)
+        if (limits or job.throttled) and (waiter := self._records.waiters(job.type, [job.id])[0]) is not None:
+            holds.append(self._held_by(job.type, limits, waiter))
         return holds
 
-    def _held_by(self, limits: TypeLimits, waiter: Waiter) -> Hold:
+    def _held_by(self, type_name: str, limits: TypeLimits | None, waiter: Waiter) -> Hold:
         if waiter.line == "c":
-            holders = self._holders_of(limits.type, waiter.concurrency_key)
-            return Hold("concurrency", waiter.concurrency_key, limits.concurrency or 0, holders)
-        keys = self._records.keys(limits.type)
+            holders = self._holders_of(type_name, waiter.concurrency_key)
+            return Hold("concurrency", waiter.concurrency_key, limits and (limits.concurrency or 0), holders)
+        keys = self._records.keys(type_name)
         due = self._records.store.read(lambda client: client.zscore(keys.due, waiter.rate_key))
         seconds = max(0.0, (due - self._records.now_ms()) / 1000) if due is not None else 0.0
-        return Hold("rate", waiter.rate_key, str(limits.rate), [], round(seconds, 3))
+        return Hold("rate", waiter.rate_key, limits and str(limits.rate), [], round(seconds, 3))
 
     def _holders_of(self, type_name: str, key: str) -> list[str]:
         found: list[str] = []

@@ -12,10 +12,14 @@ from jobs.management.output import Output
 
 BASH = """\
 _mainspring() {
-  local IFS=$'\\n'
-  COMPREPLY=($("${COMP_WORDS[0]}" completion next -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  local IFS=$'\\n' n=1
+  if [[ "${COMP_WORDS[0]##*/}" == python* ]]; then
+    [[ $COMP_CWORD -gt 1 && "${COMP_WORDS[1]##*/}" == manage.py ]] || return
+    n=2
+  fi
+  COMPREPLY=($("${COMP_WORDS[@]:0:n}" completion next -- "${COMP_WORDS[@]:n:COMP_CWORD-n+1}" 2>/dev/null))
 }
-complete -o default -F _mainspring manage.py
+complete -o default -F _mainspring python python3 manage.py
 """
 
 ZSH = """\

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentTypeError
+from importlib import import_module
+from inspect import getfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from django.shortcuts import resolve_url
 from jobs.conf import Settings, get_settings
 from jobs.management.development import Interruption, Screen, Stack, describe_end, free_port, is_free, manage
 from jobs.store import embedded
+from jobs.worker.reload import source_roots
 
 FIRST_PORT = 8000
 LOGIN = "admin"
@@ -101,13 +104,8 @@ class Command(BaseCommand):
 
     def _commands(self, port: int, *, samples: bool) -> dict[str, list[str]]:
         """In the order in which they are asked to end."""
-        web = [sys.executable, "-m", "uvicorn", "scheduler_project.asgi:application", "--port", str(port)]
-        web += ["--lifespan", "off", "--no-access-log", "--log-level", "warning", "--ws-max-size", "65536"]
-        web += ["--timeout-graceful-shutdown", "3", "--reload"]
-        for package in ("jobs", "dashboard", "scheduler_project", "samples", "templates"):
-            web += ["--reload-dir", package]
         commands = {"samples": manage("samples_stream")} if samples else {}
-        return {**commands, "worker": manage("runworkers", "--reload", "--grace", "5"), "web": web}
+        return {**commands, "worker": manage("runworkers", "--reload", "--grace", "5"), "web": web_command(port)}
 
     def _login(self, settings: Settings) -> str:
         """Words for the banner. Makes the throw-away account only in a database that is as throw-away as it."""
@@ -125,11 +123,38 @@ class Command(BaseCommand):
             store, kept = "bundled Valkey, in memory", "The jobs are lost then; the database stays."
         elif settings.redis_url == "embedded:":
             folder = _shown(settings.var_dir)
-            store, kept = f"bundled Valkey, data in {folder}/", f"Nothing is lost: jobs and database stay in {folder}/."
+            what = "jobs and database" if _lives_in(settings.var_dir) else "jobs"
+            store, kept = f"bundled Valkey, data in {folder}/", f"Nothing is lost: {what} stay in {folder}/."
         else:
             store, kept = "the server of SCHEDULER_REDIS_URL", "Jobs stay on that server."
         example = """report.build --payload '{"year": 2015}'""" if samples else "TYPE"
         return READY.format(url=url, login=login, store=store, kept=kept, example=example, python=_python())
+
+
+def web_command(port: int) -> list[str]:
+    """The command line of the project's web process, which follows its source."""
+    command = [sys.executable, "-m", "uvicorn", _application(), "--port", str(port)]
+    command += ["--lifespan", "off", "--no-access-log", "--log-level", "warning", "--ws-max-size", "65536"]
+    command += ["--timeout-graceful-shutdown", "3", "--reload"]
+    for folder in dict.fromkeys([*source_roots(), _project_folder()]):
+        command += ["--reload-dir", str(folder)]
+    return command
+
+
+def _application() -> str:
+    """The ASGI application of the project, as uvicorn wants it named."""
+    named = getattr(django_settings, "ASGI_APPLICATION", None) or f"{_project()}.asgi.application"
+    module, _, name = named.rpartition(".")
+    return f"{module}:{name}"
+
+
+def _project() -> str:
+    """The package that the settings are in."""
+    return os.environ["DJANGO_SETTINGS_MODULE"].partition(".")[0]
+
+
+def _project_folder() -> Path:
+    return Path(getfile(import_module(_project()))).resolve().parent
 
 
 def _python() -> str:
