@@ -237,7 +237,7 @@ def backlog(notes: Sequence[Noted], steps: Steps, pool: str = "") -> Chart:
 
 def _backlog_sentence(now: int, lines: Sequence[Line]) -> str:
     if not any(value for line in lines for value in line.values):
-        return "No job was ready whenever it was noted, once a minute."
+        return "No job was ready whenever it was noted."
     return f"{plural(now, 'job')} ready at the last note; at most {_most(lines)}."
 
 

@@ -133,6 +133,7 @@ class TestShapes:
         for path, methods in root.get("openapi.json").document["paths"].items():
             assert path in text
             assert all(f"<b>{method.upper()}</b> {path}" in text for method in methods)
+        assert text.count('aria-current="page"') == 1, "the navigation marks this page and no other"
         assert "style=" not in text
         assert text.count("<script") == text.count('<script type="module" src="/static/')
         assert "default-src 'none'" in page["Content-Security-Policy"]

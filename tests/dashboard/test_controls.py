@@ -157,6 +157,15 @@ def test_the_audit_page_shows_who_did_what_and_is_narrowed_by_its_address(login:
     assert "No entry matches." in viewer.get("/dashboard/audit/", {"source": "api"}).text
 
 
+@pytest.mark.parametrize(
+    ("days", "says"), [(30, "never changed; they are kept for 30 days."), (0, "Entries are never changed.")]
+)
+def test_the_audit_page_says_how_long_entries_are_kept(days: int, says: str, login: Login, settings: Any) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "AUDIT_DAYS": days}
+
+    assert says in login("viewer").get("/dashboard/audit/").text
+
+
 def test_the_log_is_turned_over_page_by_page(login: Login) -> None:
     for number in range(60):
         api.audit.record("pool.scale", f"pool-{number:02}")

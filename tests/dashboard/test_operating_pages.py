@@ -151,6 +151,12 @@ class TestTopology:
 
         assert shape.versions[0].words == "takes new jobs"
 
+    def test_pools_of_one_partition_are_not_called_even(self, viewer: Client, shop: Shop) -> None:
+        shop.ready(pool="billing")
+        assert "1 pool of one partition." in text(viewer.get("/dashboard/topology/"))
+        shop.ready(pool="mail")
+        assert "2 pools of one partition each." in text(viewer.get("/dashboard/topology/"))
+
     def test_the_page_leads_to_the_pool(self, viewer: Client, shop: Shop) -> None:
         shop.ready(pool="billing")
 
@@ -184,6 +190,11 @@ class TestDoctor:
         assert page.index("Set it.") < page.index("all is as it should be")
         assert '"r9"' in page
         assert "t-4711" not in page
+
+    def test_a_secret_that_is_not_set_does_not_look_like_one(self) -> None:
+        found = {setting.key: setting.value for setting in reads.settings()}
+
+        assert found["METRICS_TOKEN"] == ""
 
     def test_the_checks_are_those_of_the_command_without_passwords(
         self, settings: Any, shop: Shop, monkeypatch: pytest.MonkeyPatch

@@ -83,6 +83,9 @@ class TestBacklog:
         assert found.lines[-1].values[-1] == 6
         assert found.sentence == "36 jobs ready at the last note; at most 8 in pool8."
 
+    def test_a_pool_that_was_always_empty_is_told_so(self) -> None:
+        assert trends.backlog([note(1, mail=0)], steps()).sentence == "No job was ready whenever it was noted."
+
     def test_where_nobody_noted_it_there_is_a_gap(self) -> None:
         found = trends.backlog([note(50, billing=3), note(2, billing=5)], steps())
 

@@ -14,7 +14,10 @@ from django.utils import timezone
 
 from dashboard import reads
 from dashboard.workflows import shapes
+from dashboard.workflows.course import Step
 from jobs import workflows
+from jobs.core.states import JobState
+from jobs.core.workflow import Node, NodeView, Span
 from jobs.models import RunRecord
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.test_cost import round_trips
@@ -405,6 +408,12 @@ class TestActing:
         run = runs.start(*signals, {"key": "fit", "approval": "May it go out?", "type": ""})
 
         assert "fit needs approval; paid and sent await a signal." in text(operator.get(page_of(run)))
+
+    def test_a_wait_took_the_time_from_its_release_to_its_end(self) -> None:
+        view = NodeView(key="go", rank=0, state="succeeded", node=Node(key="go", approval="Shall it go out?"))
+        step = Step(view, JobState.SUCCEEDED, Span(released=1_000, ended=46_000), timezone.now())
+
+        assert (step.took, step.line) == (45.0, "succeeded, 45 s")
 
     def test_a_signal_ends_what_waits_for_it_and_says_when_it_is_no_json(self, operator: Client, runs: Runs) -> None:
         run = runs.start({"key": "paid", "signal": "payment", "type": ""})
