@@ -29,6 +29,18 @@ CLIPPED = """() => [...document.querySelectorAll("main :is(.traceback, .scroll, 
   .filter((each) => each.scrollHeight > each.clientHeight + 1).map((each) => each.className)"""
 
 
+WAITED_FOR = """async () => {
+  const time = document.createElement("time");
+  time.dateTime = "2020-01-01T00:00:00Z";
+  time.dataset.tick = "until";
+  document.body.append(time);
+  (await import("/static/dashboard/time.js")).tick();
+  const said = time.textContent;
+  time.remove();
+  return said;
+}"""
+
+
 def test_ages_tick_without_the_network_turn_into_moments_and_are_copied_as_iso(visit: Visit, shop: Shop) -> None:
     job_id = shop.dead()
     page = visit("viewer", f"/dashboard/jobs/{job_id}/")
@@ -40,6 +52,7 @@ def test_ages_tick_without_the_network_turn_into_moments_and_are_copied_as_iso(v
     before = age.text_content()
 
     expect(age).not_to_have_text(str(before))
+    assert page.evaluate(WAITED_FOR) == "now", "what is due and has not begun did not happen a while ago"
     assert moment in page.evaluate(COPY)
     assert str(age.get_attribute("title")).endswith("UTC")
 
