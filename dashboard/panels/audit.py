@@ -61,9 +61,13 @@ class Audit(Panel):
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         wanted = Wanted.read(request.GET)
-        kept = api.audit.kept_for()
-        common = {"kept": kept and duration(kept.total_seconds())}
-        common |= {"given": wanted.given, "since": wanted.span, "spans": tuple(SPANS), "sources": SOURCES}
+        common: dict[str, Any] = {
+            "kept": _kept(),
+            "given": wanted.given,
+            "since": wanted.span,
+            "spans": tuple(SPANS),
+            "sources": SOURCES,
+        }
         try:
             page = api.audit.list(wanted.filter, cursor=request.GET.get("cursor", "")[:20])
         except DatabaseError:
@@ -75,3 +79,9 @@ class Audit(Panel):
             "as_table": wanted.query(format="csv"),
             "as_lines": wanted.query(format="jsonl"),
         }
+
+
+def _kept() -> str:
+    """How long entries are kept; empty where it is for ever."""
+    kept = api.audit.kept_for()
+    return duration(kept.total_seconds()) if kept else ""
