@@ -107,10 +107,13 @@ class Model:
     # --- producers ----------------------------------------------------------------------------------------------
 
     def is_full(self, pool: str, count: int) -> bool:
-        """Whether so many new jobs find no room to wait."""
+        """Whether so many new jobs find no room to wait: they are refused there, where the time is seen."""
         limit = self.pool(pool).max_pending
         waiting = sum(len(self._in(pool, state)) for state in ("ready", *WAITING_LINES))
-        return limit is not None and waiting + count > limit
+        if limit is None or waiting + count <= limit:
+            return False
+        self.now(pool)
+        return True
 
     def enqueue(
         self, ids: list[str], *, pool: str, type: str, priority: int, delay_ms: int, max_crashes: int, **facts: Any

@@ -175,6 +175,14 @@ def a_clock_that_goes_back_after_an_id_was_refused(machine: EngineMachine) -> No
     step(machine, machine.enqueue, pool="alpha", type="mail", priority=0, delay_ms=5000, max_crashes=2, count=1)
 
 
+def a_clock_that_goes_back_after_a_full_pool_refused(machine: EngineMachine) -> None:
+    wanted = {"pool": "alpha", "type": "mail", "priority": 0, "delay_ms": 1, "max_crashes": 2}
+    step(machine, machine.limit_the_backlog, pool="alpha", max_pending=1)
+    step(machine, machine.enqueue, count=2, **wanted)
+    step(machine, machine.the_clock_jumps, seconds=-3600)
+    step(machine, machine.enqueue, count=1, **wanted)
+
+
 def claims_that_were_swept_before_the_clock_went_back(machine: EngineMachine) -> None:
     wanted = {"key": "k1", "pool": "alpha", "type": "mail", "until": 30.0, "on_duplicate": "return", "delay_ms": 0}
     step(machine, machine.enqueue_unique, **wanted)
@@ -235,6 +243,7 @@ PLAYS: tuple[Play, ...] = (
     a_cancellation_of_what_runs,
     an_id_used_twice,
     a_clock_that_goes_back_after_an_id_was_refused,
+    a_clock_that_goes_back_after_a_full_pool_refused,
     claims_that_were_swept_before_the_clock_went_back,
     a_unique_key_until_the_start,
     a_unique_key_wanted_twice,
