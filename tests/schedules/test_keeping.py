@@ -59,11 +59,12 @@ def test_rows_without_a_stamp_are_looked_at_in_turn(world: World, monkeypatch: p
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Rows of which every column was compared, from now on; a look takes ten in turn."""
+    """Rows of which every column was compared, from now on; a look takes ten in turn, and as long as it needs."""
     found: list[object] = []
     seen = definitions._seen
     monkeypatch.setattr(definitions, "IN_TURN", 10)
     monkeypatch.setattr(definitions, "BATCH", 150)
+    monkeypatch.setattr(definitions, "TAKE_SECONDS", float("inf"))
     monkeypatch.setattr(definitions, "_seen", lambda row: (found.append(row), seen(row))[1])
     return found
 
