@@ -99,3 +99,11 @@ def test_bash_knows_the_command_line_after_an_interpreter_and_no_other_script(st
     assert in_bash(f"{python} {manage} jobs li --json", 3) == (f"<manage.py><{manage}><completion><next><--><jobs><li>")
     assert in_bash(f"{python} other.py jobs li", 3) == "<>"
     assert in_bash(f"{python} {manage}", 1) == "<>", "its own name is not there yet"
+
+
+def test_what_bash_puts_into_the_line_is_a_name_and_no_command(tmp_path: Path):
+    names = tmp_path / "manage.py"
+    names.write_text("#!/bin/sh\nprintf '%s\\n' '$(touch x)' 'a b' 'x; reboot' '*' '`id`'\n")
+    names.chmod(0o755)
+
+    assert in_bash(f"{names} pools show", 2) == r"<\$\(touch\ x\)><a\ b><x\;\ reboot><\*><\`id\`>"

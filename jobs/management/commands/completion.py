@@ -12,12 +12,15 @@ from jobs.management.output import Output
 
 BASH = """\
 _mainspring() {
-  local IFS=$'\\n' n=1
+  local n=1 found
+  COMPREPLY=()
   if [[ "${COMP_WORDS[0]##*/}" == python* ]]; then
     [[ $COMP_CWORD -gt 1 && "${COMP_WORDS[1]##*/}" == manage.py ]] || return
     n=2
   fi
-  COMPREPLY=($("${COMP_WORDS[@]:0:n}" completion next -- "${COMP_WORDS[@]:n:COMP_CWORD-n+1}" 2>/dev/null))
+  while IFS= read -r found; do  # a name may hold anything, and none of it is for the shell to carry out
+    [[ -n $found ]] && COMPREPLY+=("$(printf %q "$found")")
+  done < <("${COMP_WORDS[@]:0:n}" completion next -- "${COMP_WORDS[@]:n:COMP_CWORD-n+1}" 2>/dev/null)
 }
 complete -o default -F _mainspring python python3 manage.py
 """
