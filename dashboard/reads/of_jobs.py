@@ -12,7 +12,6 @@ from dashboard.reads.whole import BUDGET_SECONDS, asking, last_known
 from jobs import api
 from jobs.api import BulkOperation, ErrorGroup, JobFilter, LogPage, Page, Reason
 from jobs.api.audit import AuditFilter, AuditRecord
-from jobs.core.fingerprint import fingerprint_of
 from jobs.core.job import Job
 from jobs.exceptions import JobNotFound, WrongState
 
@@ -77,9 +76,9 @@ def done_to(job_id: str, limit: int) -> Sequence[AuditRecord] | None:
 
 
 def fingerprint(job_id: str) -> str:
-    """Of the error that a job ended with, as it is stored."""
+    """Of the error that a job ended with."""
     with asking():
-        return fingerprint_of(api.get_job(job_id).error)
+        return api.shown_fingerprint(api.get_job(job_id))
 
 
 def error_groups(selection: JobFilter, sample: int) -> list[ErrorGroup]:

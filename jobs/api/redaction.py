@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,9 +23,11 @@ __all__ = [
     "restored",
     "reveal",
     "shown",
+    "shown_fingerprint",
     "shown_log",
     "shown_nodes",
     "shown_payload",
+    "shown_results",
     "shown_text",
     "shown_value",
 ]
@@ -54,6 +56,11 @@ def shown_text(text: str) -> str:
     return get_engine().visible.text(text)
 
 
+def shown_fingerprint(job: Job) -> str:
+    """The fingerprint of the error that it ended with, as groups of dead jobs and filters have it."""
+    return get_engine().visible.fingerprint(job)
+
+
 def shown_log(job: Job, page: LogPage) -> LogPage:
     """What a job has logged, as people may see it. ``job``: as ``get_job`` answers it."""
     return msgspec.structs.replace(page, lines=get_engine().visible.lines(job, page.lines))
@@ -61,9 +68,7 @@ def shown_log(job: Job, page: LogPage) -> LogPage:
 
 def shown_nodes(views: Sequence[NodeView]) -> list[NodeView]:
     """Nodes of runs as people may see them: their errors do not tell what the payloads of their jobs hide."""
-    visible = get_engine().visible
-    asked = [view.job for view in views if view.error and view.job][:ERRORS_READ]
-    jobs = dict(zip(asked, get_engine().jobs.get_many(asked), strict=True)) if asked else {}
+    visible, jobs = get_engine().visible, _jobs_of([view for view in views if view.error and view.job][:ERRORS_READ])
 
     def masked(view: NodeView) -> Any:
         if view.job and view.job not in jobs:
@@ -71,6 +76,31 @@ def shown_nodes(views: Sequence[NodeView]) -> list[NodeView]:
         return visible.error(view.error, jobs.get(view.job or ""))
 
     return [msgspec.structs.replace(view, error=masked(view)) if view.error else view for view in views]
+
+
+def shown_results(results: Mapping[str, Any], views: Sequence[NodeView]) -> dict[str, Any]:
+    """Results by key of nodes, as people may see them: they do not tell what the payloads of their jobs hide."""
+    visible, nodes = get_engine().visible, {view.key: view for view in views}
+    jobs = _jobs_of(view for view in views if view.scope or view.key in results)
+
+    def masked(key: str, value: Any) -> Any:
+        view = nodes[key]
+        if not view.kind.is_group:
+            return visible.result(view.type, value, jobs.get(view.job or ""))
+        # What a group has made is put together of what its members have.
+        parts = dict(enumerate(value)) if isinstance(value, list) else value if isinstance(value, dict) else {}
+        if not parts or any(f"{key}:{part}" not in nodes for part in parts):
+            return visible.value(view.type, value)
+        shown = {part: masked(f"{key}:{part}", item) for part, item in parts.items()}
+        return [*shown.values()] if isinstance(value, list) else shown
+
+    return {key: masked(key, value) for key, value in results.items()}
+
+
+def _jobs_of(views: Iterable[NodeView]) -> dict[str, Job | None]:
+    """The jobs of nodes by id."""
+    ids = [view.job for view in views if view.job]
+    return dict(zip(ids, get_engine().jobs.get_many(ids), strict=True)) if ids else {}
 
 
 def reveal(id: str, *, reason: str = "") -> Job:

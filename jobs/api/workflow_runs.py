@@ -14,7 +14,7 @@ import msgspec
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
-from jobs.api.redaction import shown_nodes, shown_value
+from jobs.api.redaction import shown_nodes, shown_results, shown_value
 from jobs.api.workflow_checks import Document, in_full, validate
 from jobs.core.duration import seconds
 from jobs.core.payload import encode_any
@@ -148,12 +148,10 @@ def shown_document(run_id: str) -> dict[str, Any]:
     """``document`` as people may see it: without what payload, results and errors hide. RunNotFound."""
     found, views = document(run_id), builtins.list(get_engine().workflows.all_nodes(run_id))
     errors = {view.key: view.error for view in shown_nodes(views)}
-    types = {view.key: view.type for view in views}
-    result = found["result"]
     return {
         **found,
         "payload": shown_value("", found["payload"]),
-        "result": result and {key: shown_value(types.get(key, ""), value) for key, value in result.items()},
+        "result": found["result"] and shown_results(found["result"], views),
         "nodes": [{**node, "error": errors.get(node["key"])} for node in found["nodes"]],
     }
 

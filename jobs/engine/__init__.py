@@ -136,7 +136,9 @@ class Engine:
         self.run_pauses = RunPauses(store, clock, self.workflows, self.pauses, self.leases)
         self.outbox = Outbox(store)
         self.stats = Stats(store, self.topology, self.pools, self.workers, self.series)
-        self.explain = Explain(store, self.jobs, self.pools, self.pauses, self.workers, self.holds, self.workflows)
+        self.explain = Explain(
+            store, self.jobs, self.pools, self.pauses, self.workers, self.holds, self.workflows, self.visible
+        )
         self.partitions = Partitions(store, self.topology)
         self.scalings = Scalings(store, clock)
         self.backlog = Backlog(store, clock, self.topology)

@@ -19,6 +19,7 @@ from jobs.engine.jobs import Jobs
 from jobs.engine.limits import Hold, Holds
 from jobs.engine.pauses import Pauses
 from jobs.engine.pools import Pool, Pools
+from jobs.engine.redaction import Visible
 from jobs.engine.workers import Worker, Workers
 from jobs.engine.workflows import Workflows
 from jobs.store.connection import Store
@@ -74,6 +75,7 @@ class Explain:
         workers: Workers,
         holds: Holds,
         workflows: Workflows,
+        visible: Visible,
     ) -> None:
         self._store = store
         self._jobs = jobs
@@ -82,6 +84,7 @@ class Explain:
         self._workers = workers
         self._holds = holds
         self._workflows = workflows
+        self._visible = visible
 
     def job(self, job_id: str) -> Reason | None:
         """Why the job does not run; None where it runs or has ended. JobNotFound."""
@@ -102,9 +105,13 @@ class Explain:
             pauses=self._pauses.state(),
             run_pause=self._run_pause(job),
             workers=[worker for worker in self._workers.all() if worker.alive and not worker.is_host],
-            holds=self._holds.of(job) if job.state == JobState.READY else (),
+            holds=self._holds_of(job) if job.state == JobState.READY else (),
             ahead=self._ahead(job),
         )
+
+    def _holds_of(self, job: Job) -> list[Hold]:
+        """Reasons are for people: keys of limits without what the payload hides."""
+        return [hold._replace(key=self._visible.quoted(job, hold.key)) for hold in self._holds.of(job)]
 
     def _run_pause(self, job: Job) -> Any:
         run = self._workflows.find(job.workflow_run) if job.workflow_run else None

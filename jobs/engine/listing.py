@@ -20,6 +20,7 @@ from jobs.core.job import Job, Route
 from jobs.core.states import TERMINAL, JobState
 from jobs.core.type_pattern import means
 from jobs.engine.batches import READ_BATCH, batches
+from jobs.engine.redaction import Visible
 from jobs.exceptions import OptionInvalid
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
@@ -73,6 +74,10 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int | None = None
 
     def matches(self, job: Job) -> bool:
+        return self.is_like(job) and (self.fingerprint is None or fingerprint_of(job.error) == self.fingerprint)
+
+    def is_like(self, job: Job) -> bool:
+        """Whether it matches, whatever error it ended with."""
         return (
             (not self.states or job.state in self.states)
             and (self.type is None or means(self.type, job.type))
@@ -83,7 +88,6 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
             and (self.worker is None or self.worker in (job.worker or ""))
             and (self.attempts is None or job.attempt >= self.attempts)
             and (self.search is None or self._is_found_in(job))
-            and (self.fingerprint is None or fingerprint_of(job.error) == self.fingerprint)
         )
 
     def _is_found_in(self, job: Job) -> bool:
@@ -117,13 +121,13 @@ def list_jobs(
     wanted: JobFilter,
     cursor: str | None,
     limit: int,
-    visible: Callable[[Job], Job],
+    visible: Visible,
     look_at: int = SCAN_LIMIT,
 ) -> Page:
     """One page, found among at most ``look_at`` jobs. OptionInvalid for a cursor that did not come from here.
 
-    ``visible``: a job as people may see it. Searches and tags find nothing beyond that, or they would tell secrets
-    letter by letter, and confirm them to who guesses.
+    ``visible``: what people may see of a job. Searches, tags and fingerprints find nothing beyond that, or they would
+    tell secrets letter by letter, and confirm them to who guesses.
     """
     limit = max(1, min(limit, MAX_PAGE))
     after = _decode_cursor(cursor) if cursor else None
@@ -145,10 +149,10 @@ def list_jobs(
     return Page(items=items, next_cursor=None, scanned=scanned)
 
 
-def _matches(wanted: JobFilter, job: Job, visible: Callable[[Job], Job]) -> bool:
-    if not wanted.matches(job):
+def _matches(wanted: JobFilter, job: Job, visible: Visible) -> bool:
+    if not wanted.is_like(job) or (wanted.fingerprint and visible.fingerprint(job) != wanted.fingerprint):
         return False
-    return (wanted.search is None and wanted.tag is None) or wanted.matches(visible(job))
+    return (wanted.search is None and wanted.tag is None) or wanted.is_like(visible.job(job))
 
 
 Member = tuple[str, str, Route]

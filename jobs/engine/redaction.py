@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from jobs.conf import Settings
+from jobs.core.fingerprint import fingerprint_of
 from jobs.core.job import Attempt, Job
 from jobs.core.job_log import LogLine
 from jobs.core.redaction import Redaction
@@ -59,6 +60,22 @@ class Visible:
         """
         secrets = [] if job is None else self._redaction.secrets(job.payload, hidden_in(job))
         return self._in_texts(error, secrets)
+
+    def result(self, type: str, value: Any, job: Job | None) -> Any:
+        """What is kept of a result beside its job, of this type. None: as above."""
+        secrets = [] if job is None else self._redaction.secrets(job.payload, hidden_in(job))
+        return self._shown(value, hidden_by(type) if job is None else hidden_in(job), secrets)
+
+    def fingerprint(self, job: Job) -> str:
+        """Of the error that it ended with, as people may see it: one of the whole message would confirm to them what
+        they guess of its hidden part.
+        """
+        error = job.error or {}
+        return fingerprint_of({**error, "message": self.quoted(job, str(error.get("message") or ""))})
+
+    def quoted(self, job: Job, text: str) -> str:
+        """A text that may quote what the job holds, such as a key of its limits."""
+        return self.text(text, self._redaction.secrets(job.payload, hidden_in(job)))
 
     def value(self, type: str, value: Any) -> Any:
         """Any data that belongs to a type, such as the payload of a schedule."""

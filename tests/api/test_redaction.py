@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from jobs import api, job
 from jobs.api import JobFilter, audit
+from jobs.core.fingerprint import fingerprint_of
 from jobs.core.states import JobState
 from jobs.registry import registry
 from tests.dashboard.seeding import Shop
+from tests.support.runs import Runs
 
 SECRET, ACCOUNT = "tok-4711", "DE02-1203"
 QUOTED = {"type": "Refused", "message": f"no {SECRET}", "traceback": f"pay({SECRET!r}, '{ACCOUNT}')\n"}
@@ -79,6 +82,44 @@ def test_a_search_does_not_tell_secrets_letter_by_letter(shop: Shop) -> None:
 
     assert not api.list_jobs(JobFilter(states=(JobState.DEAD,), search="tok-4")).items
     assert [found.id for found in api.list_jobs(JobFilter(search="pay.out")).items] == [id]
+
+
+def test_a_group_of_errors_confirms_no_guess_of_what_it_hides(shop: Shop) -> None:
+    for token in ("plum", "fig-tree"):
+        shop.dead(type="pay.out", payload={"token": token}, error={**QUOTED, "message": f"no {token}"})
+
+    [group] = api.error_groups()
+    guess = fingerprint_of({**QUOTED, "message": "no plum"})
+
+    assert group.count == 2, "they differ in nothing that may be seen"
+    assert group.fingerprint != guess
+    assert not api.list_jobs(JobFilter(fingerprint=guess)).items
+    assert len(api.list_jobs(JobFilter(fingerprint=group.fingerprint)).items) == 2
+
+
+IN = {"name": "in", "nodes": [{"key": "pay", "type": "pay.out", "payload": {"account": ACCOUNT, "token": SECRET}}]}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        IN["nodes"][0],
+        {"key": "part", "type": "", "workflow": IN},
+        {"key": "parts", "type": "", "workflow": IN, "each": [1, 2]},
+        {**IN["nodes"][0], "each": [1]},
+    ],
+    ids=["job", "sub-workflow", "each of a list by a sub-workflow", "each of a list"],
+)
+def test_the_result_of_a_run_tells_no_more_than_those_of_its_jobs(shop: Shop, node: dict[str, Any]) -> None:
+    runs = Runs(shop.engine)
+    run = runs.start(node)
+    for leased in runs.lease():
+        runs.end(leased, result={"said": f"paid to {ACCOUNT}", "account": ACCOUNT, "sum": 12})
+
+    told = api.workflows.shown_document(run)
+    assert ACCOUNT in as_text(api.workflows.document(run)["result"])
+    assert ACCOUNT not in as_text(told)
+    assert '{"said": "paid to •••", "account": "•••", "sum": 12}' in as_text(told["result"])
 
 
 @pytest.mark.django_db

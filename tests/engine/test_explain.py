@@ -240,6 +240,18 @@ def test_a_process_without_the_code_of_the_type_knows_that_a_limit_holds_it(
     assert reason.facts["limit"] is None
 
 
+def test_a_key_that_its_payload_hides_is_not_told(steps: Steps, limited: str) -> None:
+    serve(steps.engine)
+    payload = b'{"api_key": "tok-4711"}'
+    for n in range(2):
+        job_id = steps.enqueue(payload, type=limited, concurrency_key="tok-4711", rate_key=str(n))
+    ask_leave(steps, limited)
+
+    reason = why(steps, job_id)
+    assert (reason.code, reason.facts["key"]) == ("concurrency", "•••")
+    assert "tok-4711" not in reason.message
+
+
 def test_its_rate_is_used_up(steps: Steps, limited: str) -> None:
     serve(steps.engine)
     ids = [steps.enqueue(type=limited, concurrency_key=str(n), rate_key="acme") for n in range(61)]

@@ -72,7 +72,7 @@ class Jobs(StoredJobs):
             filter or JobFilter(),
             cursor,
             limit,
-            self._visible.job,
+            self._visible,
             look_at,
         )
 
