@@ -7,6 +7,7 @@ system on fire. What could not be recorded is said so, in the log and to whoever
 from __future__ import annotations
 
 import asyncio
+import builtins
 import getpass
 import logging
 from collections.abc import Callable, Iterator
@@ -89,17 +90,11 @@ def record(action: str, target: str = "", *, reason: str = "", before: Any = Non
     reason = reason or by.reason
     told = " ".join(filter(None, (action, target, f"by {by.who} ({by.source})")))
     log.info("%s%s", told, reason and f": {reason}")
-    entry = {
-        "who": by.who[:LONGEST_WHO],
-        "source": by.source,
-        "action": action,
-        "target": target[:LONGEST_TARGET],
-        "reason": reason,
-    }
+    texts = {"who": by.who, "source": by.source, "action": action, "target": target, "reason": reason}
     try:
-        _in_own_thread_if_async(
-            lambda: _insert(**entry, before=_plain(before), after=_plain(after)),
-        )
+        entry = _storable({**texts, "before": _plain(before), "after": _plain(after)})
+        cut = {"who": entry["who"][:LONGEST_WHO], "target": entry["target"][:LONGEST_TARGET]}
+        _in_own_thread_if_async(lambda: _insert(**{**entry, **cut}))
     except Exception as error:
         # The control has happened: whatever is wrong with its record must neither undo nor hide that.
         cause = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -177,6 +172,21 @@ def _as_record(row: Any) -> AuditRecord:
 def _plain(value: Any) -> Any:
     """As JSON can hold it, without what keys name as secrets: entries are read by many and kept for ever."""
     return Redaction(get_settings().redact_keys).value(_built(value))
+
+
+def _storable(value: Any) -> Any:
+    """With NUL and half characters written out: no database takes them, and with one in their reason people could
+    keep what they do out of the log.
+    """
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode().replace("\0", r"\x00")
+        case builtins.list():
+            return [_storable(item) for item in value]
+        case dict():
+            return {_storable(key): _storable(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _built(value: Any) -> Any:
