@@ -13,6 +13,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 
 from jobs import api
+from jobs.api.reach import Reach
 
 VIEW = "jobs.view_dashboard"
 ENQUEUE = "jobs.enqueue"  # new jobs, runs of workflows
@@ -43,13 +44,13 @@ def closed_pools(user: Any) -> frozenset[str]:
     return frozenset(user._closed_pools)
 
 
-def may_reach(user: Any, pools: frozenset[str] | None) -> bool:
+def may_reach(user: Any, pools: Reach) -> bool:
     """Whether the user may act in all of these pools; None: in every pool there is."""
     closed = closed_pools(user)
     return not (closed if pools is None else closed & pools)
 
 
-def refuse_closed(user: Any, pools: frozenset[str] | None) -> None:
+def refuse_closed(user: Any, pools: Reach) -> None:
     """PermissionDenied that names the pools among these in which the user may not act."""
     if not may_reach(user, pools):
         closed = closed_pools(user)

@@ -11,6 +11,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from dashboard.permissions import OPERATE
+from jobs.api.reach import Reach
 
 REASON_MAX = 200
 
@@ -138,13 +139,13 @@ class Action:
         """GET asks, POST does."""
         return reverse("dashboard:action", args=[self.noun, self.verb])
 
-    def pools_of(self, ids: tuple[str, ...]) -> frozenset[str] | None:
+    def pools_of(self, ids: tuple[str, ...]) -> Reach:
         """The pools that it touches when it is done to these, None for every pool: who may act in only some pools is
         judged by it.
         """
         return frozenset(ids) if self.noun == "pool" else None
 
-    def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
+    def reach(self, ids: tuple[str, ...], given: QueryDict) -> Reach:
         """The same for a whole request."""
         return self.pools_of(ids)
 

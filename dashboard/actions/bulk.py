@@ -13,13 +13,14 @@ from dashboard.formats import plural
 from dashboard.links import bulk_url
 from jobs import api
 from jobs.api import BulkOperation
+from jobs.api.reach import Reach
 
 
 @dataclass(frozen=True, kw_only=True)
 class BulkOperationAction(Action):
     """One verb for an operation, of which it names the number."""
 
-    def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
+    def reach(self, ids: tuple[str, ...], given: QueryDict) -> Reach:
         request = api.bulk.get(ids[0]).request if ids else None
         if request is None or not request.filter.pool:
             return None

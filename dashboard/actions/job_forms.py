@@ -16,6 +16,7 @@ from dashboard.filters import DURATION, UNITS
 from dashboard.links import job_url
 from dashboard.permissions import ADMINISTER, ENQUEUE
 from jobs import api
+from jobs.api.reach import Reach
 from jobs.core.payload import Argument, arguments_of
 from jobs.core.states import JobState
 
@@ -170,10 +171,10 @@ def _enqueue(order: Order) -> Told:
 
 
 class NewAction(Action):
-    def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
+    def reach(self, ids: tuple[str, ...], given: QueryDict) -> Reach:
         name = given.get("type", "")
         pool = given.get("pool", "").strip() or None  # as its form reads it
-        return frozenset({api.pool_of(name, pool)}) if pool or name in api.job_types() else frozenset()
+        return api.reach.of_enqueue(name, pool) if pool or name in api.job_types() else frozenset()
 
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         name = given.get("type", "")

@@ -19,6 +19,7 @@ from dashboard.links import bulk_url, job_url
 from dashboard.overall import UNREACHABLE
 from dashboard.permissions import ADMINISTER, may, may_reach
 from jobs import api
+from jobs.api.reach import Reach
 from jobs.core.bulk import WAITING
 from jobs.core.job import Job
 from jobs.core.states import TERMINAL, JobState
@@ -50,10 +51,11 @@ class JobAction(Action):
     of: str = ""
     """Stands between its label and what it is done to: ``Set priority of 4 jobs``."""
 
-    def pools_of(self, ids: tuple[str, ...]) -> frozenset[str]:
-        return frozenset(job.pool for job in reads.jobs_by_id(ids) if job is not None)
+    def pools_of(self, ids: tuple[str, ...]) -> Reach:
+        found = [job for job in reads.jobs_by_id(ids) if job is not None]
+        return api.reach.together(api.reach.of_job(job.type, job.pool) for job in found)
 
-    def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
+    def reach(self, ids: tuple[str, ...], given: QueryDict) -> Reach:
         return with_target(self.pools_of(ids), given)
 
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
@@ -255,7 +257,7 @@ def possible(job: Job, user: Any) -> tuple[JobAction, ...]:
     if job.cancel_requested:
         return ()
     allowed = [action for action in ACTIONS if job.state in action.states and may(user, action.permission)]
-    return tuple(allowed) if allowed and may_reach(user, frozenset({job.pool})) else ()
+    return tuple(allowed) if allowed and may_reach(user, api.reach.of_job(job.type, job.pool)) else ()
 
 
 def bulk_actions(user: Any, states: Sequence[str]) -> tuple[JobAction, ...]:

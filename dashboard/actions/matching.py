@@ -23,6 +23,7 @@ from dashboard.links import bulk_url
 from dashboard.permissions import may, may_reach
 from jobs import api
 from jobs.api import JobFilter
+from jobs.api.reach import Reach
 from jobs.core.bulk import ALLOWED, USUAL, BulkAction
 from jobs.core.states import JobState
 
@@ -99,7 +100,7 @@ class MatchingAction(Action):
 
     states: frozenset[JobState]
 
-    def reach(self, ids: tuple[str, ...], given: QueryDict) -> frozenset[str] | None:
+    def reach(self, ids: tuple[str, ...], given: QueryDict) -> Reach:
         return with_target(_pools(Filters.read(given)), given)
 
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
@@ -204,5 +205,5 @@ def matching_actions(user: Any, filters: Filters) -> tuple[MatchingAction, ...]:
     )
 
 
-def _pools(filters: Filters) -> frozenset[str] | None:
+def _pools(filters: Filters) -> Reach:
     return frozenset({filters.pool}) if filters.pool else None

@@ -19,6 +19,7 @@ from dashboard.overall import UNREACHABLE
 from dashboard.permissions import ENQUEUE, VIEW
 from dashboard.workflows.words import named
 from jobs import api
+from jobs.api.reach import Reach
 from jobs.core.workflow import RunFacts
 from jobs.exceptions import RunNotFound
 
@@ -77,14 +78,15 @@ class RunAction(Action):
     noun: str = "run"
     panel: str = "workflows"
 
-    def pools_of(self, ids: tuple[str, ...]) -> frozenset[str] | None:
-        pools: set[str] = set()
-        for run_id in ids:
-            found = _pools_of(run_id)
-            if found is None:
-                return None
-            pools |= found
-        return frozenset(pools)
+    def pools_of(self, ids: tuple[str, ...]) -> Reach:
+        return api.reach.together(map(_pools_of, ids))
+
+
+class StartAction(Action):
+    """Done to stored workflows."""
+
+    def pools_of(self, ids: tuple[str, ...]) -> Reach:
+        return api.reach.together(map(api.reach.of_workflow, ids))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +127,7 @@ def _waiting(run_id: str) -> list[Any]:
         return []
 
 
-def _pools_of(run_id: str) -> frozenset[str] | None:
+def _pools_of(run_id: str) -> Reach:
     """None where a node may come to run in any pool."""
     try:
         nodes = reads.run_nodes(reads.run(run_id))
@@ -136,7 +138,9 @@ def _pools_of(run_id: str) -> frozenset[str] | None:
     if unknown or len(asked) > MOST_ASKED:
         return None
     jobs = [job for job in reads.jobs_by_id(asked) if job is not None]
-    return frozenset({job.pool for job in jobs} | {view.node.pool for view in nodes if view.node.pool})
+    own = frozenset({job.pool for job in jobs} | {view.node.pool for view in nodes if view.node.pool})
+    groups = (api.reach.of_node(view.node) for view in nodes if view.node.workflow is not None)
+    return api.reach.together([own, *groups])
 
 
 def _cancel(order: Order) -> Told:
@@ -250,7 +254,7 @@ ACTIONS: tuple[Action, ...] = (
         perform=_reject,
         permission=VIEW,
     ),
-    Action(
+    StartAction(
         noun="workflow",
         verb="start",
         label="Start",

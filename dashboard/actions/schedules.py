@@ -20,6 +20,7 @@ from dashboard.actions.matching import NumberForm, number_of
 from dashboard.filters import moment_of
 from dashboard.formats import count, moment, plural
 from jobs import api
+from jobs.api.reach import Reach
 
 BACKFILL_SECONDS = 8.0
 """So long a page works on a backfill."""
@@ -99,8 +100,8 @@ def _with_database(verb: Any, name: str, **options: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleAction(Action):
-    def pools_of(self, ids: tuple[str, ...]) -> frozenset[str]:
-        return reads.pools_of_schedules(ids)
+    def pools_of(self, ids: tuple[str, ...]) -> Reach:
+        return reads.reach_of_schedules(ids)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from django.http import QueryDict
 
 from dashboard import reads
 from dashboard.actions.base import ActionForm
+from jobs.api.reach import Reach
 from jobs.core.options import HIGHEST_PRIORITY, LOWEST_PRIORITY
 
 PRIORITY_WORDS = f"A whole number from {LOWEST_PRIORITY} to {HIGHEST_PRIORITY}."
@@ -34,7 +35,7 @@ def offer_pools(field: forms.Field, without: str = "") -> None:
     field.choices = [("", "choose")] + [(name, name) for name in names if name != without]
 
 
-def with_target(pools: frozenset[str] | None, given: QueryDict) -> frozenset[str] | None:
+def with_target(pools: Reach, given: QueryDict) -> Reach:
     """The pools that are touched, with the one that jobs are to go to."""
     to = given.get("to", "").strip()
     return pools | {to} if pools is not None and to else pools

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -14,6 +16,7 @@ from dashboard.api.errors import Forged, Unauthorized
 from dashboard.api.pace import refuse_hurried
 from dashboard.permissions import ADMINISTER, ENQUEUE, OPERATE, VIEW, closed_pools, may, refuse_closed
 from jobs import api
+from jobs.api.reach import Reach
 
 NAMES = {VIEW: "view", ENQUEUE: "enqueue", OPERATE: "operate", ADMINISTER: "administer"}
 """Permission → the scope of tokens that holds it."""
@@ -39,9 +42,12 @@ class Caller:
         if not self.may(permission):
             raise PermissionDenied(permission)
 
-    def refuse_closed(self, pools: frozenset[str] | None) -> None:
-        """PermissionDenied that names the pools in which this user may not act. None: it touches every pool."""
-        refuse_closed(self.user, pools)
+    def refuse_closed(self, reach: Callable[[], Reach]) -> None:
+        """PermissionDenied that names the pools in which this user may not act, of those that ``reach`` finds: it is
+        asked only where there are any.
+        """
+        if closed_pools(self.user):
+            refuse_closed(self.user, reach())
 
 
 def caller_of(request: HttpRequest) -> Caller:
@@ -88,8 +94,8 @@ class Token:
         caller = caller_of(request)
         for permission in self.permissions:
             caller.refuse_without(permission)
-        if self.action is not None and closed_pools(caller.user):
-            caller.refuse_closed(self.action.reach(_named(request), QueryDict()))
+        if self.action is not None:
+            caller.refuse_closed(partial(self.action.reach, _named(request), QueryDict()))
         return caller
 
 

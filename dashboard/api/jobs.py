@@ -46,7 +46,9 @@ def enqueue(request: HttpRequest, order: Enqueue) -> Any:
     if order.payload is not None and order.payloads is not None:
         raise RequestInvalid("payload and payloads exclude each other", fix="Send one of them.")
     options = order.options
-    caller(request).refuse_closed(frozenset({api.pool_of(order.type, options.get("pool"))}))
+    caller(request).refuse_closed(
+        lambda: api.reach.of_enqueue(order.type, options.get("pool"), replaces=order.on_duplicate == "replace")
+    )
     if order.payloads is None:
         handle = api.enqueue(order.type, order.payload or {}, **options)
         return JsonResponse(handle.as_dict(), status=200 if handle.existing else 201)

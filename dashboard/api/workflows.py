@@ -41,8 +41,10 @@ def start(request: HttpRequest, order: Start) -> Any:
     """Starts a run of a stored workflow, or of one that comes with the request. The same id again starts nothing."""
     if (order.name is None) == (order.workflow is None):
         raise RequestInvalid("Nothing says what is to be started", fix="Send name, or workflow.")
+    what: Any = order.name if order.workflow is None else order.workflow
+    caller(request).refuse_closed(lambda: api.reach.of_workflow(what))
     run = api.workflows.start(
-        order.workflow or order.name or "",
+        what,
         order.payload,
         id=order.id,
         started_by=caller(request).name,

@@ -8,6 +8,7 @@ from typing import Any
 from dashboard.kept import Kept
 from dashboard.reads.whole import asking
 from jobs import api
+from jobs.api.reach import Reach
 from jobs.api.schedule_history import Entry, history
 from jobs.api.schedules import Forecast, ScheduleStatus
 
@@ -36,10 +37,10 @@ def schedule(name: str) -> Any:
     return api.schedules.get(name)
 
 
-def pools_of_schedules(names: Sequence[str]) -> frozenset[str]:
-    """The pools that their jobs go to."""
+def reach_of_schedules(names: Sequence[str]) -> Reach:
+    """The pools that their jobs, or the runs that they start, go to."""
     with asking():
-        return api.schedules.pools_of(names)
+        return api.schedules.reach_of(names)
 
 
 def schedule_changes(row: Any, most: int) -> list[Entry]:

@@ -6,7 +6,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jobs.api import audit, bulk, matching, mutes, pools, scheduler, stats, topology, types, workers, workflows
+from jobs.api import audit, bulk, matching, mutes, pools, reach, scheduler, stats, topology, types, workers, workflows
 from jobs.api.bulk import amove, move
 from jobs.api.configuration import Setting, settings
 from jobs.api.dead_letters import ErrorGroup, aerror_groups, error_groups, newest_dead
@@ -56,7 +56,7 @@ from jobs.api.matching import (
     discard_matching,
     resubmit_matching,
 )
-from jobs.api.producer import aenqueue, aenqueue_many, enqueue, enqueue_many, pool_of
+from jobs.api.producer import aenqueue, aenqueue_many, enqueue, enqueue_many
 from jobs.api.redaction import (
     areveal,
     restored,
@@ -207,10 +207,10 @@ __all__ = [
     "move",
     "mutes",
     "newest_dead",
-    "pool_of",
     "pools",
     "prioritize",
     "prioritize_many",
+    "reach",
     "restored",
     "resubmit",
     "resubmit_many",

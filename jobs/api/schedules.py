@@ -14,9 +14,10 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone as clock
 
-from jobs.api import audit
+from jobs.api import audit, reach
 from jobs.api.asynchronous import twin
 from jobs.api.forecast import Forecast, aforecast, forecast
+from jobs.api.reach import Reach
 from jobs.api.schedule_files import Imported, export, import_
 from jobs.api.schedule_making import ANY_TIME, BackfillProgress, backfill, backfill_count, run
 from jobs.api.schedule_rows import ScheduleNotFound, get, of_people, record_change, saved, shown_fields
@@ -125,10 +126,16 @@ def revert(name: str, change_id: int, *, by: str = "") -> Schedule:
     return update(name, by=by, **fields)
 
 
-def pools_of(names: Iterable[str]) -> frozenset[str]:
-    """The pools that jobs of these schedules go to. A name that is none is left out."""
-    rows = Schedule.objects.filter(name__in=tuple(names))
-    return frozenset(pool_of(get_engine(), row.definition()) for row in rows)
+def reach_of(names: Iterable[str]) -> Reach:
+    """The pools that jobs of these schedules go to, or those of the runs that they start. A name that is none is left
+    out.
+    """
+    return reach.together(_reach(row.definition()) for row in Schedule.objects.filter(name__in=tuple(names)))
+
+
+def _reach(definition: schedule.Definition) -> Reach:
+    own = frozenset({pool_of(get_engine(), definition)})
+    return reach.together([own, reach.of_workflow(definition.workflow)]) if definition.workflow else own
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------
@@ -264,8 +271,8 @@ __all__ = [
     "next_to_fire",
     "page",
     "pause",
-    "pools_of",
     "preview",
+    "reach_of",
     "record_change",
     "resume",
     "revert",

@@ -8,11 +8,13 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.db import DatabaseError
 from django.utils import timezone
 
 from dashboard.api.operations import api as operations
 from jobs import api
-from jobs.models import ApiToken, AuditEntry, Pool
+from jobs.models import ApiToken, AuditEntry, Pool, Schedule
+from tests.dashboard import greeting  # noqa: F401 - its job types
 from tests.dashboard.asking import Program
 from tests.dashboard.browsing import TOKEN
 from tests.dashboard.conftest import ROLES, Login
@@ -146,6 +148,38 @@ def test_a_pool_that_is_kept_for_a_group_is_closed_to_others(program: Programs, 
     assert program("root").post("pools/billing/pause").status == 200
 
 
+def test_what_reaches_such_a_pool_by_another_way_is_refused_too(program: Programs, shop: Shop) -> None:
+    Pool.objects.create(name="billing").operators.add(Group.objects.create(name="billing"))
+    nodes = [{"key": "pay", "type": "http.greet", "pool": "billing"}]
+    inner = [{"key": "part", "workflow": {"name": "inner", "nodes": nodes}}]
+    for name, of in {"pay": nodes, "stored": [{"key": "part", "workflow": "pay"}]}.items():
+        api.workflows.define({"name": name, "nodes": of})
+    for name, fields in {"own": {"job_type": "http.greet", "pool": "billing"}, "run": {"workflow": "stored"}}.items():
+        Schedule.objects.create(name=name, cron="0 5 * * *", **fields)
+    run = api.workflows.start({"name": "outer", "nodes": inner}).id
+    maker, operator = program("maker"), program("operator")
+
+    refusals = [
+        maker.post("jobs", {"type": "http.greet", "pool": "billing"}),
+        maker.post("jobs", {"type": "http.greet", "payloads": [{}, {}], "pool": "billing"}),
+        maker.post("jobs", {"type": "http.greet", "unique_key": "bill", "on_duplicate": "replace"}),
+        maker.post("jobs", {"type": "workflow.start", "payload": {"workflow": "pay", "payload": {}}}),
+        maker.post("workflows", {"name": "pay"}),
+        maker.post("workflows", {"name": "stored"}),
+        maker.post("workflows", {"workflow": {"name": "mine", "nodes": inner}}),
+        *(operator.post(f"schedules/{name}/run") for name in ("own", "run")),
+        *(operator.post(f"workflows/{run}/{verb}") for verb in ("cancel", "pause", "retry")),
+    ]
+
+    assert [answer.status for answer in refusals] == [403] * len(refusals)
+    assert all("billing" in answer.words for answer in refusals)
+    assert (
+        maker.post("workflows", {"workflow": {"name": "b", "nodes": [{"key": "b", "type": "http.greet"}]}}).status
+        == 201
+    )
+    assert maker.post("jobs", {"type": "http.greet", "unique_key": "bill"}).status == 201
+
+
 def test_who_did_it_from_where_and_why_is_written_down(program: Programs, shop: Shop) -> None:
     job = shop.dead()
 
@@ -153,6 +187,17 @@ def test_who_did_it_from_where_and_why_is_written_down(program: Programs, shop: 
 
     entry = AuditEntry.objects.filter(action="job.resubmit").get()
     assert (entry.who, entry.source, entry.target, entry.reason) == ("operator", "api", job, "incident 212")
+
+
+@pytest.mark.parametrize("reason", ["\0", "a\0b", "\u202e"])
+def test_no_reason_keeps_an_act_out_of_the_log(program: Programs, shop: Shop, reason: str) -> None:
+    job = shop.ready()
+
+    answer = program("operator").post(f"jobs/{job}/cancel", {"reason": reason})
+
+    kept = AuditEntry.objects.get(action="job.cancel").reason
+    assert (answer.status, "Warning" in answer.headers) == (200, False)
+    assert kept == reason.replace("\0", r"\x00")
 
 
 def test_metrics_open_to_a_token_that_may_look(program: Programs) -> None:
@@ -171,6 +216,23 @@ def test_who_asks_too_often_is_told_to_slow_down_and_others_are_not(program: Pro
 
     assert asked == 200
     assert (refused.status, refused.code) == (429, "too_many_requests")
-    assert int(refused.headers["Retry-After"]) > 0
+    assert 0 < int(refused.headers["Retry-After"]) <= 60
     settings.SCHEDULER = {**settings.SCHEDULER, "API_REQUESTS_PER_MINUTE": 0}
     assert hurried.get("pools").status == calm.get("pools").status == 200
+
+
+def test_a_cache_that_keeps_nothing_keeps_nobody_out(program: Programs, settings) -> None:
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+
+    assert program("viewer").get("pools").status == 200
+
+
+def test_a_database_that_is_away_is_told_to_a_scraper(program: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = program("viewer")
+
+    def away(_secret: str) -> None:
+        raise DatabaseError
+
+    monkeypatch.setattr(api.tokens, "bearer", away)
+
+    assert asking.client.get("/metrics", headers=asking.headers).status_code == 503
