@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
@@ -231,7 +232,7 @@ def metrics(request: HttpRequest) -> HttpResponseBase:
         return _exposition(request)
     try:
         caller_of(request).refuse_without(VIEW)
-    except (Unauthorized, TooManyRequests, PermissionDenied) as error:
+    except (Unauthorized, TooManyRequests, PermissionDenied, DatabaseError) as error:
         return answer_to(request, error)
     return _exposition(request)
 

@@ -7,6 +7,7 @@ from django.urls import include, path
 
 from dashboard import exports, health, login, metrics, results, reveal, saved, views, zones
 from dashboard.actions.views import action
+from dashboard.api.urls import index
 from dashboard.panels import ELSEWHERE, PANELS
 from dashboard.workflows import views as workflows
 
@@ -44,5 +45,6 @@ urlpatterns = [
     path("accounts/login/", login.Login.as_view(), name="login"),
     path("accounts/logout/", LogoutView.as_view(), name="logout"),
     path("dashboard/", include(dashboard)),
+    path("api/v1", index),  # else the site would lead to the slash, and answer in HTML
     path("api/v1/", include("dashboard.api.urls")),
 ]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.core.signals import got_request_exception
-from django.db import DatabaseError
+from django.db import DatabaseError, DataError
 from django.http import Http404, HttpRequest, JsonResponse, UnreadablePostError
 from django.http.request import RawPostDataException
 from ninja.errors import HttpError
@@ -40,6 +40,11 @@ log = logging.getLogger("dashboard.api")
 AGAIN_SECONDS = 2
 """What ``Retry-After`` says where the store, the database or a full pool stands in the way."""
 
+DOCS = "See /api/v1/docs."
+"""The fix of an error that has none of its own."""
+
+NO_NUL = "Leave out NUL characters, and numbers beyond what a database holds."
+
 LOOK = "Look whether it was done before you do it again; a job that has an id of yours is never made twice."
 
 
@@ -62,9 +67,13 @@ class Forged(SchedulerError):
 
 
 class TooManyRequests(SchedulerError):
-    """This user asks more often than the project allows."""
+    """This user asks more often than the project allows. ``seconds``: until they may ask again."""
 
     code = "too_many_requests"
+
+    def __init__(self, message: str, *, fix: str, seconds: int) -> None:
+        super().__init__(message, fix=fix)
+        self.seconds = seconds
 
 
 _STATUSES: tuple[tuple[tuple[type[SchedulerError], ...], int], ...] = (
@@ -95,7 +104,7 @@ def refused(
     """The answer that tells of an error."""
     waits = {"Retry-After": str(AGAIN_SECONDS)} if status in (429, 503) else {}
     asks = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-    error = {"code": code, "message": message, "fix": fix}
+    error = {"code": code, "message": message, "fix": fix or DOCS}
     return JsonResponse({"error": error}, status=status, headers={**waits, **asks, **(headers or {})})
 
 
@@ -109,16 +118,18 @@ def answer_to(request: HttpRequest, error: BaseException) -> JsonResponse:
             log.warning("api.store_away %s: %s", request.path, error)
             return refused(503, error.code, TROUBLE, FIX)
         case SchedulerError() if (status := status_of(error)) < 500:
-            told = error_dict(error)
-            return refused(status, told["code"], told["message"], told["fix"])
+            later = {"Retry-After": str(error.seconds)} if isinstance(error, TooManyRequests) else {}
+            return refused(status, **error_dict(error), headers=later)
         case PermissionDenied():
             return refused(403, "forbidden", f"This takes the permission {error}.", "Ask whoever gives permissions.")
         case Http404():
-            return refused(404, "not_found", "There is nothing at this address.", "See /api/v1/docs.")
+            return refused(404, "not_found", "There is nothing at this address.")
         case RequestDataTooBig():
             return refused(413, "body_too_large", "The body is larger than this server takes.", "Send less at once.")
         case HttpError() | SuspiciousOperation() | RawPostDataException() | UnreadablePostError():
             return refused(400, RequestInvalid.code, "The body cannot be read.", "Send one JSON object.")
+        case DataError():
+            return refused(400, RequestInvalid.code, "Something in the request is no text that can be kept.", NO_NUL)
         case DatabaseError():
             log.warning("api.database_away %s: %s", request.path, error)
             return refused(503, "database_unavailable", "The database cannot be used.", "Try again in a moment.")

@@ -18,10 +18,19 @@ def refuse_hurried(user: Any) -> None:
     most = api.tokens.requests_per_minute()
     if not most:
         return
-    key = f"api-requests:{user.pk}:{int(time.time() // MINUTE)}"
-    cache.add(key, 0, 2 * MINUTE)
-    if cache.incr(key) > most:
+    minute, second = divmod(int(time.time()), MINUTE)
+    if _counted(f"api-requests:{user.pk}:{minute}") > most:
         raise TooManyRequests(
             f"You have sent more than {most:,} requests in this minute",
             fix="Send less often: one request may enqueue 1,000 jobs, and a list may have 1,000 items.",
+            seconds=MINUTE - second,
         )
+
+
+def _counted(key: str) -> int:
+    """How often this was asked for now. A cache that has made room, or keeps nothing, begins anew."""
+    cache.add(key, 0, 2 * MINUTE)
+    try:
+        return cache.incr(key)
+    except ValueError:
+        return 1

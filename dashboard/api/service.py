@@ -40,13 +40,14 @@ def caller(request: HttpRequest) -> Caller:
 
 
 class Strict(Parser):
-    """JSON and nothing else: no NaN, no duplicate names."""
+    """JSON and nothing else: no NaN, no duplicate names, no half characters."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
         try:
-            value: dict[str, Any] = json.loads(
-                request.body, parse_constant=_no_constant, object_pairs_hook=_without_repeats
-            )
+            text = request.body.decode()  # by itself ``loads`` lets half characters through
+            value: dict[str, Any] = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_without_repeats)
+            if "\\ud" in text.lower():
+                _refuse_half_characters(value)
         except RecursionError:
             raise RequestInvalid("The body is nested too deeply.", fix="Flatten it.") from None
         except ValueError as error:  # covers wrong JSON, bytes that are not UTF-8, and numbers of thousands of digits
@@ -58,6 +59,14 @@ class Strict(Parser):
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not allowed in JSON")
+
+
+def _refuse_half_characters(value: Any) -> None:
+    """ValueError for lone surrogates, which neither the store nor a database nor an answer can hold."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("a lone surrogate is no character") from None
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

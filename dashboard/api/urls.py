@@ -9,6 +9,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path, register_converter, resolve
+from django.urls.converters import StringConverter
 from django.views.decorators.csrf import csrf_exempt
 from ninja.operation import PathView
 
@@ -18,19 +19,22 @@ from dashboard.api.errors import answer_to, refused
 from dashboard.api.operations import api
 
 
-class Thing:
-    """A name or an id, which may hold slashes; not at its ends, so that an address may end with one."""
+class Thing(StringConverter):
+    """A name or an id, which may hold anything, slashes too; those not at its ends, so that an address may end with
+    one.
+    """
 
-    regex = r"[^/](?:.*[^/])?"
+    regex = r"[^/](?:[\s\S]*[^/])?"
 
-    def to_python(self, value: str) -> str:
-        return value
 
-    def to_url(self, value: str) -> str:
-        return value
+class Rest(StringConverter):
+    """Whatever comes, line ends too, which ``path`` lets through to the pages of the site."""
+
+    regex = r"[\s\S]+"
 
 
 register_converter(Thing, "thing")
+register_converter(Rest, "rest")
 
 
 View = Callable[..., HttpResponseBase]
@@ -48,7 +52,8 @@ def door(view: View, methods: frozenset[str]) -> View:
         if request.method == "HEAD" and "GET" in methods:
             request.method = "GET"
         if request.method not in methods:
-            return refused(405, "method_not_allowed", f"{request.method} does nothing here.", headers=allowed)
+            fix = f"Send one of {allowed['Allow']}."
+            return refused(405, "method_not_allowed", f"{request.method} does nothing here.", fix, headers=allowed)
         try:
             return view(request, **parts)
         except Exception as error:  # what is wrong before a view of the API is reached, or in one that is none of its
@@ -85,10 +90,12 @@ def elsewhere(request: HttpRequest, rest: str) -> HttpResponseBase:
 EVERY = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 _elsewhere = door(elsewhere, EVERY)
 
+index = door(documentation.index, frozenset({"GET"}))
+
 urlpatterns = [
     path("openapi.json", door(documentation.openapi, frozenset({"GET"})), name="openapi"),
     path("docs", door(documentation.docs, frozenset({"GET"})), name="api_docs"),
     *_operations(),
-    path("", door(documentation.index, frozenset({"GET"})), name="api_index"),
-    path("<path:rest>", _elsewhere, name="api_elsewhere"),
+    path("", index, name="api_index"),
+    path("<rest:rest>", _elsewhere, name="api_elsewhere"),
 ]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated
 
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 from pydantic import BaseModel, Field
 
 from dashboard.api.errors import RequestInvalid
-from dashboard.filters import Filters
+from dashboard.filters import TEXT_MAX, WORDS, Filters
 from jobs.api import JobFilter
 
 MAX_LIMIT = 1_000
@@ -65,6 +66,18 @@ class StatsWords(BaseModel):
 def selection(request: HttpRequest) -> JobFilter:
     """The filter that the query string writes, read as the pages read it. RequestInvalid for what cannot be used."""
     filters = Filters.read(request.GET)
-    if filters.problems:
-        raise RequestInvalid(filters.problems[0], fix="The words are those of 'jobs list' on the command line.")
+    for problem in (*filters.problems, *_read_otherwise(request.GET, filters)):
+        raise RequestInvalid(problem, fix="The words are those of 'jobs list' on the command line.")
     return filters.selection(datetime.now(UTC))
+
+
+def _read_otherwise(given: QueryDict, filters: Filters) -> Iterator[str]:
+    """Values of which a page takes what it can: to a program a list that is wider than asked for would be a trap."""
+    if any(given.getlist("state")) and not filters.states:
+        yield "state: is no word"
+    for word in WORDS:
+        values = given.getlist(word)
+        if len(values) > 1:
+            yield f"{word}: is given {len(values)} times"
+        elif word != "attempts" and values and values[0].strip() != getattr(filters, word):
+            yield f"{word}: is not one line of up to {TEXT_MAX} characters that can be shown"

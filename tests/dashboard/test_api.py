@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 from django.core.management import load_command_class
-from django.db import DatabaseError
+from django.db import DatabaseError, DataError
 
 from dashboard import reads
 from dashboard.api import service
@@ -166,6 +166,31 @@ class TestManners:
         assert root.get(f"jobs/{id}/").document["id"] == id
         assert root.post(f"jobs/{id}/cancel/").document["state"] == "cancelled"
 
+    @pytest.mark.parametrize(
+        "address", ["nothing", "%0a", "jobs%0a", "jobs/a%0ab", "x%0ay/", "pools/a%2fb", "/jobs", "workers/%00", "%ff"]
+    )
+    def test_whatever_there_is_not_is_not_there_in_json(self, root: Program, address: str) -> None:
+        for method in ("get", "post", "delete"):
+            answer = root.ask(method, address)
+
+            assert (answer.status, answer.headers["Content-Type"]) in (
+                (404, "application/json"),
+                (405, "application/json"),
+            )
+        assert root.get(address).status == 404
+
+    def test_the_root_is_there_without_its_slash_too(self, root: Program) -> None:
+        answer = root.client.get("/api/v1", headers=root.headers)
+
+        assert (answer.status_code, answer.json()) == (200, root.get("").document)
+        assert root.client.post("/api/v1", headers=root.headers).status_code == 405
+
+    @pytest.mark.parametrize(
+        ("method", "address"), [("get", "schedules/nothing"), ("put", "jobs"), ("post", "workflows/nothing/cancel")]
+    )
+    def test_each_error_says_what_to_do(self, root: Program, method: str, address: str) -> None:
+        assert root.ask(method, address).document["error"]["fix"]
+
     def test_answers_are_json_that_no_browser_takes_for_anything_else(self, root: Program) -> None:
         answer = root.get("pools")
 
@@ -182,6 +207,18 @@ class TestManners:
 
         assert (answer.status, answer.code) == (503, "database_unavailable")
         assert "db.internal" not in answer.words
+
+    def test_what_a_database_cannot_hold_is_no_reason_to_come_again(
+        self, root: Program, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuses(*_args: Any, **_options: Any) -> None:
+            raise DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
+
+        monkeypatch.setattr(api.schedules, "page", refuses)
+        answer = root.get("schedules", cursor="\0")
+
+        assert (answer.status, answer.code) == (400, "request_invalid")
+        assert "Retry-After" not in answer.headers
 
     def test_what_nobody_expected_is_told_to_the_log_only(
         self, root: Program, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -45,6 +45,9 @@ REFUSED: list[tuple[Any, str, str]] = [
     (b'{"type": "http.greet"', "request_invalid", "JSON"),
     (b"\xff", "request_invalid", "JSON"),
     (b"[" * 100_000, "request_invalid", ""),
+    (b'{"type": "http.greet", "backoff": {"kind": "\\ud800"}}', "request_invalid", "surrogate"),
+    (b'{"type": "http.greet", "backoff": {"kind": "\xed\xa0\x80"}}', "request_invalid", "JSON"),
+    ('{"type": "http.greet"}'.encode("utf-16"), "request_invalid", "JSON"),
 ]
 """Body of an enqueue, code of the error, and what its words name."""
 
@@ -231,10 +234,14 @@ class TestJobs:
             ({"limit": "many"}, "limit"),
             ({"limit": "0"}, "limit"),
             ({"attempts": "x"}, "attempts"),
+            ({"state": "\0"}, "state"),
+            ({"pool": "\0"}, "pool"),
+            ({"pool": ["a", "b"]}, "pool"),
+            ({"search": "x" * 201}, "search"),
             ({"cursor": "x"}, ""),
         ],
     )
-    def test_a_word_that_cannot_be_used_is_named(self, root: Program, query: dict[str, str], words: str) -> None:
+    def test_a_word_that_cannot_be_used_is_named(self, root: Program, query: dict[str, Any], words: str) -> None:
         answer = root.get("jobs", **query)
 
         assert answer.status == 400

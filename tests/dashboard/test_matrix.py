@@ -37,7 +37,7 @@ OPEN = {"livez", "readyz", "accounts/login/", "accounts/logout/", "favicon.ico",
 
 API = "api/v1/"
 
-LOGGED_IN = {f"{API}openapi.json", API, f"{API}<path:rest>"}
+LOGGED_IN = {f"{API}openapi.json", API, API.rstrip("/"), f"{API}<rest:rest>"}
 """What takes a login and no permission: it tells what the API is, or that there is nothing."""
 
 OWN_CHOICES = {"dashboard/theme/", "dashboard/timezone/"}
@@ -135,7 +135,7 @@ def concrete(route: str, things: Things) -> list[str]:
         "jobs/<thing:id>": [f"jobs/{id}" for id in things.ids(f"/actions/job/{verb}/")],
         "workers/<thing:id>": ["workers/h/1"],
         "schedules/<thing:name>": ["schedules/nightly"],
-        "<path:rest>": ["nothing"],
+        "<rest:rest>": ["nothing"],
         "<slug:slug>": [*BY_SLUG, "job"],
         "<slug:noun>/<slug:verb>": [f"{action.noun}/{action.verb}" for action in ACTIONS],
         "<slug:verb>": sorted({action.verb for action in ACTIONS}),
