@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from jobs import api
+from jobs.admin.mirrored import acting_in_admin
 from jobs.models import ApiToken
 
 
@@ -31,9 +32,13 @@ class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's tak
 
     @admin.action(description="Revoke selected tokens", permissions=["revoke"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiToken]) -> None:
-        with api.audit.acting(request.user.get_username(), "admin"):
+        with acting_in_admin(request):
             revoked = [api.tokens.revoke(id) for id in queryset.values_list("pk", flat=True)]
         messages.success(request, f"{len(revoked)} revoked: from now on they open nothing.")
+
+    def delete_model(self, request: HttpRequest, obj: ApiToken) -> None:
+        with acting_in_admin(request):
+            api.tokens.forget(obj.pk)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -120,15 +120,21 @@ def list() -> Sequence[Token]:
 
 def revoke(id: int) -> Token:
     """Takes a token back: from now on it opens nothing. TokenNotFound; no error where it was revoked before."""
-    row = ApiToken.objects.select_related("user").filter(pk=id).first()
-    if row is None:
-        raise TokenNotFound(f"There is no token {id}.", fix="See 'manage.py tokens list'.")
+    row = _row(id)
     if row.revoked_at is None:
         row.revoked_at = timezone.now()
         row.save(update_fields=["revoked_at"])
         told = _told(row)
         audit.record("token.revoke", _target(told), after={"user": told.user})
     return _told(row)
+
+
+def forget(id: int) -> None:
+    """Removes all that is known of a token, which opens nothing from then on. TokenNotFound."""
+    row = _row(id)
+    told = _told(row)
+    row.delete()
+    audit.record("token.delete", _target(told), before={"user": told.user, "state": told.state})
 
 
 def bearer(secret: str) -> Bearer | None:
@@ -145,6 +151,13 @@ def bearer(secret: str) -> Bearer | None:
     _note_use(row, now)
     within = frozenset().union(*(SCOPES.get(scope, frozenset()) for scope in row.scopes)) if row.scopes else None
     return Bearer(id=row.pk, user=row.user, within=within)
+
+
+def _row(id: int) -> ApiToken:
+    row = ApiToken.objects.select_related("user").filter(pk=id).first()
+    if row is None:
+        raise TokenNotFound(f"There is no token {id}.", fix="See 'manage.py tokens list'.")
+    return row
 
 
 def requests_per_minute() -> int:

@@ -11,6 +11,7 @@ import msgspec
 
 from jobs.core.context import Context, current_context
 from jobs.core.redaction import Redaction
+from jobs.core.wording import visible
 
 LINE = "%(asctime)s %(process)d %(levelname)s %(job)s%(message)s"
 """Of a worker whose project has no logging of its own."""
@@ -68,13 +69,20 @@ class Redacting(logging.Filter):
 
 
 class JobFormatter(logging.Formatter):
-    """A formatter whose format may hold ``%(job)s``: ``[email.send ID #1]`` and a space in a job, nothing elsewhere."""
+    """A formatter whose format may hold ``%(job)s``: ``[email.send ID #1]`` and a space in a job, nothing elsewhere.
+
+    A message is one line, whatever names and reasons it quotes: nobody writes a second record into it.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         JobOfRecord().filter(record)
         facts = record.__dict__
         record.job = f"[{facts['job_type']} {facts['job_id']} #{facts['attempt']}] " if facts["job_id"] else ""
         return super().format(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = visible(record.message)
+        return super().formatMessage(record)
 
 
 class WorthAPlace(logging.Filter):

@@ -36,6 +36,19 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
+def visible(text: str, *, keep: str = "") -> str:
+    """The text with each control, format and broken character written as an escape (``\\x1b``, ``\\u202e``).
+
+    A terminal obeys such characters: it moves the cursor, renames the window, hides what was written before. In a log
+    a line end begins what looks like another record.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in keep else char.encode("unicode_escape").decode("ascii") for char in text
+    )
+
+
 def length(seconds: float) -> str:
     """A length of time in at most two units: ``340 ms``, ``7.9 s``, ``2 min 10 s``, ``12 h``, ``3 days``."""
     if seconds < 1:

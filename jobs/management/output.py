@@ -22,9 +22,9 @@ from django.core.management.base import OutputWrapper
 from django.utils import timezone
 
 from jobs.core.job import iso
+from jobs.core.wording import visible
 from jobs.management.durations import spoken
 from jobs.management.progress import Display
-from jobs.management.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

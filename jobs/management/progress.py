@@ -8,8 +8,8 @@ from datetime import timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from jobs.core.wording import visible
 from jobs.management.durations import spoken
-from jobs.management.text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -44,6 +44,16 @@ def test_selected_ones_are_revoked_and_the_audit_log_tells_who_did_it(staff: Cli
     assert (entry.who, entry.source) == ("root", "admin")
 
 
+def test_who_removes_one_is_on_record(staff: Client) -> None:
+    secret, made = api.tokens.create("root", name="ci")
+
+    staff.post(f"{LIST}{made.id}/delete/", {"post": "yes"})
+
+    assert api.tokens.bearer(secret) is None
+    entry = AuditEntry.objects.get(action="token.delete")
+    assert (entry.who, entry.source, entry.target) == ("root", "admin", f"{made.id} (ci)")
+
+
 def test_a_user_goes_with_their_tokens(staff: Client) -> None:
     ana = User.objects.create_user("ana")
     api.tokens.create("ana")

@@ -174,6 +174,19 @@ def test_a_control_works_without_a_database_and_says_that_it_was_not_recorded(
     assert "was not recorded" in caplog.text
 
 
+def test_nothing_that_a_text_holds_keeps_an_act_out_of_it() -> None:
+    odd = "\0\ud800"
+    with api.audit.acting(f"ana{odd}", "api", reason=odd) as actor:
+        audit.record("pool.scale", "x" * 299 + odd, before={odd: [odd]}, after=odd)
+
+    kept = AuditEntry.objects.get()
+    written = r"\x00\ud800"
+    assert actor.unrecorded == []
+    assert (kept.who, kept.reason, kept.after) == (f"ana{written}", written, written)
+    assert kept.before == {written: [written]}
+    assert kept.target == "x" * 299 + "\\"
+
+
 def test_a_transaction_of_the_caller_is_not_spoiled(job_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On PostgreSQL a failed statement would otherwise fail all that follow it."""
     monkeypatch.setattr(AuditEntry._meta, "db_table", "no_such_table")

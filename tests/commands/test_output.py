@@ -8,8 +8,8 @@ import pytest
 from django.core.management.base import OutputWrapper
 from django.utils import timezone
 
+from jobs.core.wording import visible
 from jobs.management.output import Column, Output, ago
-from jobs.management.text import visible
 
 ROWS = [("01KB7ZZZ-default.1.0", "dead", "connection refused " * 10), ("01KB7YYY-default.1.0", "ready", None)]
 COLUMNS = (

@@ -67,6 +67,18 @@ def test_a_line_names_the_job_inside_of_one_and_nothing_outside(
     assert stream.getvalue().splitlines() == ["INFO before", "INFO [email.send j1 #2] paid 7"]
 
 
+def test_a_message_is_one_line_whatever_it_quotes(handler: logging.Handler, stream: io.StringIO) -> None:
+    handler.setFormatter(JobFormatter("%(levelname)s %(message)s"))
+    try:
+        raise ValueError
+    except ValueError:
+        logging.getLogger("shop").exception("by ana: %s", "x\nINFO by root\r\x1b[31m\u2028\0\u202e")
+
+    first, *traceback = stream.getvalue().split("\n")
+    assert first == r"ERROR by ana: x\nINFO by root\r\x1b[31m\u2028\x00\u202e"
+    assert traceback[0] == "Traceback (most recent call last):"
+
+
 def test_any_format_can_name_the_facts_and_what_the_project_says_of_them_stays(
     context: Context, handler: logging.Handler, stream: io.StringIO
 ) -> None:
