@@ -323,7 +323,7 @@ class Definitions(Page):
 class Problem(BaseModel):
     code: Annotated[str, Field(description="A word for programs: see the reference of errors.")]
     message: str
-    fix: Annotated[str, Field(description="What to do about it, where something can be done.")]
+    fix: Annotated[str, Field(description="What to do about it.")]
 
 
 class Error(BaseModel):
