@@ -226,4 +226,5 @@ def _expiry(expires: float | timedelta | None) -> datetime | None:
 
 acreate = twin(create, uses_database=True)
 alist = twin(list, uses_database=True)
+aforget = twin(forget, uses_database=True)
 arevoke = twin(revoke, uses_database=True)

@@ -9,6 +9,7 @@ from django.test import Client
 from jobs import api
 from jobs.models import Pool, Schedule
 from jobs.services.bulk import BulkWorker
+from tests.dashboard import greeting  # noqa: F401 - its job types
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
@@ -47,8 +48,12 @@ def things(shop: Shop) -> list[tuple[str, str]]:
     Schedule.objects.create(
         name="nightly", job_type="report.build", payload={"year": 2024}, cron="0 5 * * *", pool=KEPT
     )
+    api.workflows.define({"name": "pay", "nodes": [{"key": "pay", "type": "http.greet", "pool": KEPT}]})
+    Schedule.objects.create(name="weekly", workflow="pay", cron="0 5 * * 1")
     return [
+        ("schedule/run", "weekly"),
         ("job/discard", shop.dead(pool=KEPT)),
+        ("job/discard", shop.dead(type="workflow.start", pool="mail", payload={"workflow": "pay", "payload": {}})),
         ("job/prioritize", shop.ready(pool=KEPT)),
         ("job/move", shop.ready(pool=KEPT)),
         ("pool/purge", KEPT),
@@ -72,7 +77,7 @@ def test_who_is_in_none_of_its_groups_can_neither_ask_nor_act(outsider: Client, 
             assert response.status_code == 403, action
             assert KEPT in text(response)
     assert api.pools.get(KEPT).paused is None
-    assert not Schedule.objects.get().is_paused
+    assert not Schedule.objects.get(name="nightly").is_paused
 
 
 def test_all_that_match_cannot_be_acted_on_where_that_reaches_into_it(outsider: Client, shop: Shop) -> None:
