@@ -36,6 +36,7 @@ from jobs.api.schedule_status import (
 from jobs.core import schedule
 from jobs.core.job import iso, moment
 from jobs.core.schedule import Preview
+from jobs.core.schedule.definition import Definition
 from jobs.core.schedule.plan import Plan, milliseconds_of
 from jobs.core.wording import shown
 from jobs.engine import get_engine
@@ -133,7 +134,7 @@ def reach_of(names: Iterable[str]) -> Reach:
     return reach.together(_reach(row.definition()) for row in Schedule.objects.filter(name__in=tuple(names)))
 
 
-def _reach(definition: schedule.Definition) -> Reach:
+def _reach(definition: Definition) -> Reach:
     own = frozenset({pool_of(get_engine(), definition)})
     return reach.together([own, reach.of_workflow(definition.workflow)]) if definition.workflow else own
 
