@@ -28,6 +28,7 @@ from dashboard.panels.jobs import peek
 from dashboard.permissions import ADMINISTER, VIEW, may, requires
 from dashboard.shell import shell
 from jobs.api import ErrorGroup, JobFilter
+from jobs.core.fingerprint import fingerprint_of
 from jobs.core.job import Job, iso
 from jobs.core.redaction import MASK
 from jobs.core.states import JobState
@@ -266,7 +267,7 @@ def _same_death(job: Job, overall: Overall) -> ErrorGroup | None:
     """The group of dead jobs that it belongs to, among the newest."""
     if job.state != JobState.DEAD:
         return None
-    mark = reads.fingerprint(job.id)
+    mark = fingerprint_of(job.error)
     newest = reads.error_groups(JobFilter(states=(JobState.DEAD,)), SAME_LOOKED_AT)
     return next((group for group in newest if group.fingerprint == mark), None)
 

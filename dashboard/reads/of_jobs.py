@@ -75,12 +75,6 @@ def done_to(job_id: str, limit: int) -> Sequence[AuditRecord] | None:
         return None
 
 
-def fingerprint(job_id: str) -> str:
-    """Of the error that a job ended with."""
-    with asking():
-        return api.shown_fingerprint(api.get_job(job_id))
-
-
 def error_groups(selection: JobFilter, sample: int) -> list[ErrorGroup]:
     """The newest ``sample`` dead jobs that match, by what they died of."""
     with asking():

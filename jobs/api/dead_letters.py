@@ -9,8 +9,8 @@ import msgspec
 
 from jobs.api.asynchronous import twin
 from jobs.api.jobs import list_jobs
-from jobs.api.redaction import shown, shown_fingerprint
-from jobs.core.fingerprint import normalised, own_frame
+from jobs.api.redaction import shown
+from jobs.core.fingerprint import fingerprint, normalised, parts_of
 from jobs.core.job import Job, iso, moment
 from jobs.core.states import JobState
 from jobs.engine import JobFilter, get_engine
@@ -60,10 +60,8 @@ def error_groups(
     groups: dict[str, ErrorGroup] = {}
     now = moment(get_engine().jobs.server_now_ms())
     for job in newest_dead(wanted, sample, look_at):
-        mark = shown_fingerprint(job)
-        error = shown(job).error or {}
-        error_type, message = str(error.get("type") or "unknown"), str(error.get("message") or "")
-        place = own_frame(str(error.get("traceback") or ""))
+        error_type, message, place = parts_of(shown(job).error)
+        mark = fingerprint(error_type, message, place)  # of what is shown, as the filter of that name looks at it
         group = groups.get(mark)
         if group is None:
             group = groups[mark] = ErrorGroup(

@@ -23,7 +23,6 @@ __all__ = [
     "restored",
     "reveal",
     "shown",
-    "shown_fingerprint",
     "shown_log",
     "shown_nodes",
     "shown_payload",
@@ -54,11 +53,6 @@ def shown_value(type: str, value: Any) -> Any:
 def shown_text(text: str) -> str:
     """A text without ``key=value`` of keys that hide, and without passwords in addresses."""
     return get_engine().visible.text(text)
-
-
-def shown_fingerprint(job: Job) -> str:
-    """The fingerprint of the error that it ended with, as groups of dead jobs and filters have it."""
-    return get_engine().visible.fingerprint(job)
 
 
 def shown_log(job: Job, page: LogPage) -> LogPage:

@@ -9,10 +9,15 @@ from typing import Any
 
 
 def fingerprint_of(error: Mapping[str, Any] | None) -> str:
-    """The fingerprint of a job's error as it is stored: type, message, traceback."""
+    """The fingerprint of an error as jobs have it: type, message, traceback."""
+    return fingerprint(*parts_of(error))
+
+
+def parts_of(error: Mapping[str, Any] | None) -> tuple[str, str, str]:
+    """What a fingerprint is made of: the class of an error, its message, and where it came from."""
     found = error or {}
     place = own_frame(str(found.get("traceback") or ""))
-    return fingerprint(str(found.get("type") or "unknown"), str(found.get("message") or ""), place)
+    return str(found.get("type") or "unknown"), str(found.get("message") or ""), place
 
 
 def fingerprint(error_type: str, message: str, place: str) -> str:

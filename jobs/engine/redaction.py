@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from jobs.conf import Settings
-from jobs.core.fingerprint import fingerprint_of
+from jobs.core.fingerprint import fingerprint, parts_of
 from jobs.core.job import Attempt, Job
 from jobs.core.job_log import LogLine
 from jobs.core.redaction import Redaction
@@ -70,8 +70,8 @@ class Visible:
         """Of the error that it ended with, as people may see it: one of the whole message would confirm to them what
         they guess of its hidden part.
         """
-        error = job.error or {}
-        return fingerprint_of({**error, "message": self.quoted(job, str(error.get("message") or ""))})
+        secrets = self._redaction.secrets(job.payload, hidden_in(job))
+        return fingerprint(*(self.text(part, secrets) for part in parts_of(job.error)))
 
     def quoted(self, job: Job, text: str) -> str:
         """A text that may quote what the job holds, such as a key of its limits."""
