@@ -42,7 +42,10 @@ def figures(overall: Overall) -> dict[str, str]:
     found["pools.unserved"] = count(unserved)
     found["pools.busy"] = standing.busy_words(busy, slots)
     found["pools.slots"] = f"of {plural(slots, 'slot')}" if slots else "no slots"
-    found["pools.oldest"] = f"oldest {duration(oldest)}" if oldest else "none waits"
+    parked = standing.parked(overall.pools)
+    found["pools.oldest"] = (
+        f"oldest {duration(oldest)}" if oldest else f"{count(parked)} parked" if parked else "none waits"
+    )
     found["schedules.late"] = count(len(overall.late)) if overall.known else UNKNOWN
     found["workers.count"] = f"{plural(overall.workers, 'worker')} on {plural(overall.hosts, 'host')}"
     found["trouble"] = trouble(overall, len(urgent))

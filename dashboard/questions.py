@@ -61,6 +61,12 @@ def _alive(overall: Overall) -> Answer:
     return Answer(question, "warning" if waits else "", "No", "no worker is alive", url)
 
 
+def _no_job(overall: Overall) -> str:
+    """Those of types that no worker may run stand in no line: they are named, and are not late."""
+    parked = standing.parked(overall.pools)
+    return f"nothing but {plural(parked, 'parked job')}" if parked else "no job"
+
+
 def _late(overall: Overall) -> Answer:
     late = [pool for pool in overall.pools if is_late(pool)]
     question = "Is anything late?"
@@ -69,7 +75,7 @@ def _late(overall: Overall) -> Answer:
             question,
             "succeeded",
             "Nothing",
-            f"no job is ready for over {duration(standing.LATE_SECONDS)}",
+            f"{_no_job(overall)} is ready for over {duration(standing.LATE_SECONDS)}",
             jobs_url(state="ready"),
         )
     worst = max(late, key=lambda pool: pool["oldest_ready_age_seconds"])

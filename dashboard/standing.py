@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from dashboard.formats import count, duration, near, read_moment
@@ -62,3 +63,8 @@ def drains_in(pool: dict[str, Any]) -> str:
 
 def busy_words(busy: int, slots: int) -> str:
     return f"{count(busy)} of {count(slots)} slots busy" if slots else f"{count(busy)} running, no slots"
+
+
+def parked(pools: Iterable[dict[str, Any]]) -> int:
+    """Ready jobs of types that no live worker may run: unknown to them, paused, or disabled."""
+    return sum(int(pool.get("parked", 0)) for pool in pools)

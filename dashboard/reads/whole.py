@@ -75,7 +75,10 @@ def _overall() -> Overall:
         quiet_dead = _dead_that_are_muted(mutes(), {pool.name: pool.dead for pool in snapshot.pools})
         fleet = _fleet.read(lambda: fleet_of(api.workers.list()))
     return Overall(
-        pools=tuple(pool.as_dict() | {"enqueued_per_second": pool.enqueued_per_second} for pool in snapshot.pools),
+        pools=tuple(
+            pool.as_dict() | {"enqueued_per_second": pool.enqueued_per_second, "parked": pool.parked}
+            for pool in snapshot.pools
+        ),
         states={str(state): number for state, number in snapshot.states.items()},
         hosts=snapshot.hosts,
         workers=snapshot.workers,

@@ -12,6 +12,7 @@ from django.test import Client
 
 from dashboard import questions, reads, standing
 from dashboard.day import Day
+from dashboard.figures import figures
 from dashboard.overall import Overall
 from tests.dashboard.browsing import text
 from tests.dashboard.seeding import Shop
@@ -128,3 +129,15 @@ def counters(viewer: Client) -> list[str]:
     found = [text for key, text in figures.items() if key.startswith("states.")]
     assert len(found) == 9
     return found
+
+
+def test_parked_jobs_are_named_where_nothing_else_waits(shop: Shop) -> None:
+    shop.ready()
+    seen = reads.overall()
+    pools = tuple(pool | {"parked": 2, "oldest_ready_age_seconds": None} for pool in seen.pools)
+    overall = replace(seen, pools=pools)
+
+    late = next(one for one in questions.answers(overall) if one.question == "Is anything late?")
+
+    assert late.detail == "nothing but 2 parked jobs is ready for over 1 min"
+    assert figures(overall)["pools.oldest"] == "2 parked"
