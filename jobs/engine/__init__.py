@@ -112,7 +112,7 @@ class Engine:
         self.visible = Visible(settings)
         self.jobs = Jobs(store, settings, clock, self.topology, self.news, self.pending, self.visible)
         self.moving = Moving(store, clock, self.topology, self.jobs)
-        self.leases = Leases(store, settings, clock)
+        self.leases = Leases(store, settings, clock, self.news)
         limits = LimitRecords(store, clock)
         self.limits = Limits(limits, self.topology)
         self.limit_upkeep = LimitUpkeep(limits)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -19,7 +20,8 @@ from jobs.core.states import JobState
 from jobs.engine.batches import BATCH, batches
 from jobs.engine.holders import forget_id
 from jobs.engine.lines import are_empty
-from jobs.exceptions import LeaseLost
+from jobs.engine.news import News
+from jobs.exceptions import LeaseLost, OutcomeUnknown, StoreUnavailable
 from jobs.store.codec.ids import route_in
 from jobs.store.codec.jobs import CORRUPT_ERROR, encode_progress
 from jobs.store.codec.leases import LeaseDecoder
@@ -110,10 +112,11 @@ class RecoverReply(NamedTuple):
 class Leases:
     """See the module."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: Clock, news: News) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
+        self._news = news
 
     def lease(self, route: Route, *, worker: str, token: str, limit: int, lease_ms: int) -> LeaseReply:
         """Takes up to ``limit`` ready jobs, by priority, then order of arrival. Makes ready what is due first."""
@@ -270,18 +273,26 @@ class Leases:
         return PromoteReply(promoted, _moment_or_none(next_due), now)
 
     def park(self, route: Route, leases: Iterable[tuple[str, str, str]]) -> list[str]:
-        """Sets jobs (id, token, type) aside that this worker may not run. State or "lost" for each."""
+        """Sets jobs (id, token, type) aside that this worker may not run. State or "lost" for each.
+
+        Hosts hear of the types of which nothing was parked before: one that may run them has them back at once.
+        """
         answers: list[str] = []
         for batch in batches(leases):
-            answers += self._answers("job_park", route, [value for lease in batch for value in lease])
+            told = self._answers("job_park", route, [value for lease in batch for value in lease])
+            answers += told[: len(batch)]
+            for type_name in told[len(batch) :]:
+                with suppress(StoreUnavailable, OutcomeUnknown):  # they look by themselves too, now and then
+                    self._news.tell("parked", type_name)
         return answers
 
-    def unpark(self, route: Route, types: Collection[str]) -> int:
-        """Puts parked jobs of these types back in line; how many."""
+    def unpark(self, route: Route, types: Collection[str], *, wakes: bool = True) -> int:
+        """Puts parked jobs of these types back in line; how many. ``wakes`` a waiting worker, which may be one that
+        does not know them and parks them again."""
         moved = 0
         for type_name in self.parked(route).keys() & set(types):
             while True:
-                count = self._run("job_unpark", route, type=type_name, limit=BATCH)
+                count = self._run("job_unpark", route, type=type_name, limit=BATCH, wakes="1" if wakes else "")
                 moved += count
                 if count < BATCH:
                     break

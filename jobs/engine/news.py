@@ -1,5 +1,5 @@
-"""What was changed and must be known everywhere at once: settings of pools and types, pauses, new pools. Waiting costs
-nothing.
+"""What must be known everywhere at once: changed settings of pools and types, pauses, new pools, jobs that were parked.
+Waiting costs nothing.
 
 Each change leaves its topic in a short stream; whoever listens then reads the thing itself. So an entry that was
 trimmed, or a connection that broke, costs at most the time until a listener looks by itself.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from jobs.store.connection import Store
 from jobs.store.keys import SettingKeys
 
-TOPICS = ("topology", "pools", "types", "pauses")
+TOPICS = ("topology", "pools", "types", "pauses", "parked")
 """What a listener must look at that begins: a pool may have come into being before it heard anything."""
 
 FROM_THE_START = "0-0"

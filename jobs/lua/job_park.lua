@@ -1,6 +1,6 @@
 -- Sets jobs aside that this worker may not run (unknown or disabled type); nothing is charged.
 -- State: leased -> ready (parked) | cancelled (it was asked to stop)
--- Reply: for each job the state it is in now, or "lost"
+-- Reply: for each job the state it is in now, or "lost"; then the types of which nothing was parked before
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -20,7 +20,7 @@ local given_now = ARGV[1] -- ms, '' = the server's clock
 local items = 2 -- ARGV[2..]: id, token, type
 
 local now = server_now(clock, given_now)
-local reply = {}
+local reply, begun = {}, {}
 for i = 1, (#ARGV - 1) / 3 do
   local id, token, type = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
   local record = held_record(redis.call('HGET', states, id), token)
@@ -36,7 +36,9 @@ for i = 1, (#ARGV - 1) / 3 do
     else
       record[STATE], record[TOKEN] = 'ready', ''
       redis.call('ZADD', parked_of .. type, record[PLACE], id)
-      redis.call('HINCRBY', parked, type, 1)
+      if redis.call('HINCRBY', parked, type, 1) == 1 then
+        begun[#begun + 1] = type
+      end
     end
     local packed = pack_record(record)
     redis.call('HSET', states, id, packed)
@@ -45,5 +47,8 @@ for i = 1, (#ARGV - 1) / 3 do
     end
     reply[i] = record[STATE]
   end
+end
+for _, type in ipairs(begun) do
+  reply[#reply + 1] = type
 end
 return reply

@@ -8,6 +8,7 @@ local parked_of = KEYS[3] -- prefix of one zset per parked type
 local wake = KEYS[4] -- list: wake token
 local type = ARGV[1] -- job type
 local limit = tonumber(ARGV[2]) -- most jobs to move
+local wakes = ARGV[3] -- '1': a waiting worker is woken, whatever it may run
 
 local line = parked_of .. type
 local jobs = redis.call('ZRANGE', line, 0, limit - 1, 'WITHSCORES')
@@ -20,7 +21,9 @@ if moved > 0 then
   end
   redis.call('ZADD', ready, unpack(places))
   redis.call('ZREMRANGEBYRANK', line, 0, moved - 1)
-  wake_one(wake)
+  if wakes == '1' then
+    wake_one(wake)
+  end
 end
 local left = redis.call('ZCARD', line)
 if left == 0 then

@@ -21,11 +21,8 @@ IDLE_SECONDS = 60.0
 """Where nothing comes due meanwhile. Jobs that are delayed by less, and enqueued after the look, are counted late."""
 
 PARKED_SECONDS = 60.0
-"""Parked jobs are looked for when what this host may run has changed, and now and then all the same: another host, that
-may run less, may have parked some."""
-
-AGAIN_SECONDS = 5.0
-"""After some were put back in line: a host that may not run them may have been quicker, and parked them once more."""
+"""Parked jobs are looked for when what this host may run has changed, and now and then all the same: the news that
+another host has parked some, which the unparker of the worker goes by, may have been lost."""
 
 BATCH = 1000
 
@@ -43,15 +40,11 @@ class Promoter:
     def every(self) -> float:
         now = monotonic()
         until_due = min((until - now for until in self._idle_until.values()), default=0.0)
-        seconds = min(max(EVERY_SECONDS, until_due), max(AGAIN_SECONDS, self._unpark_at - now))
-        return seconds * random.uniform(0.9, 1.1)
+        return max(EVERY_SECONDS, min(until_due, self._unpark_at - now)) * random.uniform(0.9, 1.1)
 
     def tick(self) -> dict[str, int]:
         routes, unpark = self._engine.topology.partitions(), self._types_to_unpark()
-        done = {"promoted": self._promote_due(routes), "unparked": self._unpark(routes, unpark) if unpark else 0}
-        if done["unparked"]:
-            self._unpark_at = monotonic() + AGAIN_SECONDS
-        return done
+        return {"promoted": self._promote_due(routes), "unparked": self._unpark(routes, unpark) if unpark else 0}
 
     def _promote_due(self, routes: Sequence[Route]) -> int:
         due = [route for route in routes if self._idle_until.get(route, 0.0) <= monotonic()]

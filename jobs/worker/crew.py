@@ -51,6 +51,9 @@ LAST_WORDS_SECONDS = 1.0
 
 
 class Crew:
+    """``on_moved`` is told the id of a job whose lease has come to a process of its own: a cancel that was on its way
+    to the one that held it before would not be heard."""
+
     def __init__(
         self,
         nursery: Nursery,
@@ -60,6 +63,7 @@ class Crew:
         host_id: str,
         on_change: Callable[[ChildHandle], None],
         on_burial: Callable[[], object],
+        on_moved: Callable[[str], object],
         *,
         timers: Wheel,
         settings: Settings,
@@ -71,6 +75,7 @@ class Crew:
         self._host_id = host_id
         self._on_change = on_change
         self._on_burial = on_burial
+        self._on_moved = on_moved
         self._children: dict[int, ChildHandle] = {}
         self._numbers = 0
         self._wanted = options.processes
@@ -154,7 +159,10 @@ class Crew:
         for event in self._nursery.read():
             match event:
                 case Born(number, pid):
-                    self._children[number].pid = pid
+                    child = self._children[number]
+                    child.pid = pid
+                    if child.suspect is not None:
+                        self._on_moved(child.suspect.job_id)
                 case Ended(number, exit_code):
                     self._bury(self._children[number], exit_code)
 

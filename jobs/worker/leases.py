@@ -29,6 +29,9 @@ log = logging.getLogger("jobs.worker")
 MARK_SECONDS = 0.2
 """A job that is seen running twice, as far apart, is marked as started. Shorter ones are over before it matters."""
 
+HOMELESS_SECONDS = 0.1
+"""A cancelled job that no child here holds is looked for again as soon: its lease may just be on its way to one."""
+
 IDLE_SECONDS = 60.0
 """The settler has nothing to do until it is nudged."""
 
@@ -41,41 +44,47 @@ class Renewer:
         self._children = children
         self._options = options
         self._rumours: SimpleQueue[str] = SimpleQueue()
+        self._homeless: set[str] = set()  # heard of since the last renewal, and held by no child yet
         self._due_at = 0.0
         self._round_began_at = monotonic()
 
     def hear(self, job_ids: Iterable[str]) -> None:
         """From any thread: somebody may have asked for the end of these jobs. The next tick asks the store if it is so,
-        where they run in this host."""
+        where they run in this host; it looks for the others until the next renewal, which asks for all.
+        """
         for job_id in job_ids:
             self._rumours.put(job_id)
 
     def tick(self) -> float:
         began_at = monotonic()
-        suspected = self._take_rumours()
+        self._take_rumours()
         if began_at < self._due_at:
-            self._follow_up(suspected)
+            self._follow_up()
         else:
+            self._homeless.clear()
             self._renew_all(began_at)
             self._due_at = began_at + self._options.renewal_seconds
-        return max(0.0, self._due_at - monotonic())
+        rest = max(0.0, self._due_at - monotonic())
+        return min(rest, HOMELESS_SECONDS) if self._homeless else rest
 
-    def _take_rumours(self) -> set[str]:
-        suspected = set()
+    def _take_rumours(self) -> None:
         while True:
             try:
-                suspected.add(self._rumours.get_nowait())
+                self._homeless.add(self._rumours.get_nowait())
             except Empty:
-                return suspected
+                return
 
-    def _follow_up(self, suspected: set[str]) -> None:
+    def _follow_up(self) -> None:
+        if not self._homeless:
+            return
         holders: defaultdict[Route, dict[HeldLease, ChildHandle]] = defaultdict(dict)
         for child in self._children():
             for lease in child.leases()[1]:
-                if lease.id in suspected and child.can_work:
+                if lease.id in self._homeless and child.can_work:
                     holders[lease.route][lease] = child
         for route, held in holders.items():
             self._renew(route, held)
+            self._homeless.difference_update(lease.id for lease in held)
 
     def _renew_all(self, began_at: float) -> None:
         # After standing still for a lease, others may have run our jobs. A child that has lost some hears it before its

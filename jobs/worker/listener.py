@@ -1,4 +1,5 @@
-"""Hears for a whole host what people change: settings of pools and types, pauses, new pools, cancelled jobs."""
+"""Hears for a whole host what people change: settings of pools and types, pauses, new pools, cancelled jobs;
+and which types other hosts do not know."""
 
 from __future__ import annotations
 

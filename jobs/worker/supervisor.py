@@ -35,6 +35,7 @@ from jobs.worker.nursery import Nursery, NurseryDied
 from jobs.worker.options import WorkerOptions
 from jobs.worker.presence import Presence
 from jobs.worker.reload import SourceWatch
+from jobs.worker.unparker import Unparker
 
 log = logging.getLogger("jobs.worker")
 
@@ -135,6 +136,8 @@ class Supervisor:
         self._settler = CrashSettler(self._engine, self._options, self._on_burial)
         self._presence = Presence(self._engine, self, self._version, self._on_command)
         self._timers = Wheel(monotonic, on_sooner=self._mailbox.ring)
+        self._renewer = Renewer(self._engine, self._children_now, self._options)
+        self._renewing = Loop("renewer", self._renewer.tick)
         self._crew = Crew(
             self._nursery,
             self._selector,
@@ -143,15 +146,16 @@ class Supervisor:
             self.id,
             self._on_change,
             self._on_burial,
+            self._ask_for_cancel,
             timers=self._timers,
             settings=self._engine.settings,
         )
-        self._renewer = Renewer(self._engine, self._children_now, self._options)
-        self._renewing = Loop("renewer", self._renewer.tick)
         self._settling = Loop("settler", self._settler.tick)
         self._beating = Loop("presence", self._presence.tick)
         self._marking = Loop("marker", StartMarker(self._engine, self._children_now).tick)
-        self._loops = [self._renewing, self._settling, self._beating, self._marking]
+        self._unparker = Unparker(self._engine, self._options.pools, self._post(self._crew.look))
+        self._unparking = Loop("unparker", self._unparker.tick)
+        self._loops = [self._renewing, self._settling, self._beating, self._marking, self._unparking]
         self._service_loops = [service_loop(service, self._on_service_done) for service in self._services]
         self._loops += self._service_loops
         self._engine.topology.is_told = True
@@ -274,8 +278,11 @@ class Supervisor:
     def _on_news(self, topic: str, abouts: list[str]) -> None:
         """From the listener's thread: somebody has changed something, anywhere."""
         if topic == "cancel":
-            self._renewer.hear(abouts)
-            self._renewing.nudge()
+            self._ask_for_cancel(*abouts)
+            return
+        if topic == "parked":
+            self._unparker.hear(abouts)
+            self._unparking.nudge()
             return
         if topic == "topology":
             self._engine.topology.forget()
@@ -285,6 +292,11 @@ class Supervisor:
             self._mailbox.post(self._crew.reconsider)
         for loop in self._service_loops:
             loop.nudge()
+
+    def _ask_for_cancel(self, *job_ids: str) -> None:
+        """From any thread: whether these jobs were asked to stop."""
+        self._renewer.hear(job_ids)
+        self._renewing.nudge()
 
     def _on_command(self, worker_id: str, command: str) -> None:
         """From the presence thread: what somebody told a worker to do."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from jobs.exceptions import StoreUnavailable
 from tests.support.steps import Steps
 
 
@@ -47,3 +50,40 @@ def test_a_type_of_any_name_can_be_parked(steps: Steps) -> None:
         assert steps.get(job_id).parked
         assert steps.engine.leases.unpark(steps.route, [name]) == 1
         assert steps.complete(steps.lease()) == "ok"
+
+
+def test_hosts_hear_of_a_type_when_the_first_of_its_jobs_is_parked(steps: Steps) -> None:
+    for name in ("one", "one", "other"):
+        steps.enqueue(type=name)
+    news = steps.engine.news
+    news.wait(0.01)
+
+    for job in steps.lease_all():
+        steps.park(job)
+    assert [(item.topic, item.about) for item in news.wait(0.01)] == [("parked", "one"), ("parked", "other")]
+
+    steps.engine.leases.unpark(steps.route, ["one"])
+    steps.park(steps.lease())
+    steps.park(steps.lease())
+    assert [item.about for item in news.wait(0.01)] == ["one"], "nobody had one any more"
+
+
+def test_jobs_are_parked_where_nobody_can_be_told(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(topic: str, about: str) -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(steps.engine.news, "tell", fail)
+    job_id = steps.enqueue(type="unknown")
+    steps.park(steps.lease())
+    assert steps.get(job_id).parked
+
+
+@pytest.mark.parametrize(("wakes", "woken"), [(True, True), (False, False)])
+def test_who_brings_jobs_back_says_whether_a_waiting_worker_shall_wake(steps: Steps, wakes: bool, woken: bool) -> None:
+    steps.enqueue(type="unknown")
+    steps.park(steps.lease())
+    steps.engine.leases.wait_for_work([steps.route], 0.01)  # what the enqueue left
+
+    steps.engine.leases.unpark(steps.route, ["unknown"], wakes=wakes)
+
+    assert (steps.engine.leases.wait_for_work([steps.route], 0.01) is not None) is woken

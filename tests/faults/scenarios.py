@@ -136,18 +136,18 @@ def poison(folder: Path, profile: Profile) -> Report:
 def unknown_type(folder: Path, profile: Profile) -> Report:
     """No worker knows the type: its jobs are parked, nothing is charged, and they run when one arrives that does.
 
-    In the short form the new host replaces the old one. In the long form both go on, as in a deployment that takes its
-    time: the old host may lease the jobs again and again before the new one gets them.
+    Both hosts go on, as in a deployment that takes its time: what the old one leases and parks the new one has at once.
     """
     with stage(folder) as run:
-        old = run.start_host()
+        run.start_host()
         run.enqueue("fault.stranger", [{"key": f"stranger:{number}"} for number in range(20)])
         run.enqueue("fault.nothing", [{"key": f"familiar:{number}"} for number in range(50)])
         run.wait_until(lambda: run.counts()["succeeded"] >= 50, "the known jobs did not end")
-        if profile is not LONG:
-            old.stop()
         run.start_host(FAULTS_KNOWS_STRANGERS="1")
         run.wait_until_drained(within=240)
+        for number in range(4):
+            run.enqueue("fault.stranger", [{"key": f"latecomer:{number}"}])
+            run.wait_until(lambda: run.live() == 0, "no host that knows the type had its job", within=8)
         return run.judge(Expectations(slots={POOL: SLOTS}))
 
 

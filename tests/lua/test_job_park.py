@@ -9,7 +9,9 @@ import pytest
 from tests.support.partition import NOW, Partition, held, place, record
 
 
-def test_a_job_is_set_aside_with_its_place_and_nothing_is_charged(partition: Partition) -> None:
+def test_a_job_is_set_aside_with_its_place_and_nothing_is_charged_and_a_line_that_begins_is_told(
+    partition: Partition,
+) -> None:
     partition.put(
         {
             "states": {"a": held(attempt=2, errors=1), "b": held()},
@@ -19,7 +21,7 @@ def test_a_job_is_set_aside_with_its_place_and_nothing_is_charged(partition: Par
         }
     )
 
-    assert partition.run("job_park", "a", "token", "t", "b", "token", "other") == ["ready", "ready"]
+    assert partition.run("job_park", "a", "token", "t", "b", "token", "other") == ["ready", "ready", "other"]
     assert partition.state() == {
         "clock": NOW,
         "states": {

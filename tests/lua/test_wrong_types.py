@@ -79,7 +79,7 @@ CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
     "throttle": (HELD, "job_throttle", ("a", "token"), {}),
     "throttle a stopped one": (STOPPED, "job_throttle", ("a", "token"), {}),
     "admit": (THROTTLED, "job_admit", ("a",), {}),
-    "unpark": (PARKED, "job_unpark", (), {"type": "t", "limit": 9}),
+    "unpark": (PARKED, "job_unpark", (), {"type": "t", "limit": 9, "wakes": "1"}),
     "progress": (HELD, "job_progress", ("a", "token", "p"), {}),
     "log": (
         HELD,

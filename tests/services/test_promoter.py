@@ -9,7 +9,7 @@ from jobs.core.job import LeasedJob
 from jobs.engine import Engine
 from jobs.registry import registry
 from jobs.services import promoter as promoter_module
-from jobs.services.promoter import AGAIN_SECONDS, BATCH, EVERY_SECONDS, IDLE_SECONDS, Promoter
+from jobs.services.promoter import BATCH, EVERY_SECONDS, IDLE_SECONDS, Promoter
 from jobs.store.keys import SettingKeys
 from tests.acceptance.handlers import jobs as handlers
 from tests.services.conftest import ROUTE
@@ -128,25 +128,3 @@ def test_while_nothing_changes_parked_jobs_are_looked_for_now_and_then_only(
     for _ in range(5):
         promoter.tick()
     assert looks == [[ROUTE]]
-
-
-def test_what_was_put_back_in_line_is_looked_for_again_soon(
-    engine: Engine,
-    enqueue: Callable[..., list[str]],
-    lease: Callable[..., list[LeasedJob]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A host that does not know the type may have been quicker, and parked the job once more."""
-    enqueue()
-    (job,) = lease()
-    engine.leases.park(ROUTE, [(job.id, job.token, job.type)])
-    promoter = Promoter(engine)
-    assert promoter.tick()["unparked"] == 1
-    (job,) = lease()
-    engine.leases.park(ROUTE, [(job.id, job.token, job.type)])
-
-    assert promoter.every <= AGAIN_SECONDS * 1.1
-    later = promoter_module.monotonic() + AGAIN_SECONDS
-    monkeypatch.setattr(promoter_module, "monotonic", lambda: later)
-
-    assert promoter.tick()["unparked"] == 1

@@ -10,7 +10,7 @@ import pytest
 from jobs.engine import new_token
 from jobs.exceptions import StoreUnavailable
 from jobs.worker.child_handle import ChildHandle
-from jobs.worker.leases import Renewer
+from jobs.worker.leases import HOMELESS_SECONDS, Renewer
 from jobs.worker.messages import CancelRequested, Lost, Message, Opened
 from jobs.worker.options import WorkerOptions
 from tests.worker.conftest import ROUTE, Parts
@@ -64,7 +64,7 @@ def leased(parts: Parts) -> Iterator[Leased]:
 
 def test_a_rumour_that_is_true_reaches_the_child_before_the_next_renewal(leased: Leased) -> None:
     leased.engine.jobs.cancel(leased.ids[1])
-    leased.renewer.hear([leased.ids[1], "a job of another host"])
+    leased.renewer.hear([leased.ids[1]])
 
     assert leased.renewer.tick() > 0.5
     assert leased.told() == [CancelRequested([(leased.ids[1], leased.token)])]
@@ -74,6 +74,28 @@ def test_a_rumour_that_is_not_true_changes_nothing(leased: Leased) -> None:
     leased.renewer.hear(leased.ids)
     leased.renewer.tick()
     assert leased.told() == []
+
+
+def test_a_rumour_that_comes_before_its_lease_is_not_forgotten(leased: Leased) -> None:
+    """The child has taken the job, or a process of its own was made for it, and the host has not heard so yet."""
+    opened = Opened(1, leased.token, ROUTE, leased.ids)
+    leased.child.close_batch(1)
+    leased.engine.jobs.cancel(leased.ids[1])
+    leased.renewer.hear([leased.ids[1]])
+
+    assert leased.renewer.tick() <= HOMELESS_SECONDS
+    leased.child.open_batch(opened)
+    leased.renewer.tick()
+
+    assert leased.told() == [CancelRequested([(leased.ids[1], leased.token)])]
+    assert leased.renewer.tick() > HOMELESS_SECONDS, "it is looked for no more"
+
+
+def test_a_rumour_that_concerns_nobody_here_ends_with_the_next_renewal(leased: Leased) -> None:
+    leased.renewer.hear(["a job of another host"])
+    assert leased.renewer.tick() <= HOMELESS_SECONDS
+    leased.renew()
+    assert leased.renewer.tick() > HOMELESS_SECONDS
 
 
 def test_without_any_rumour_the_next_renewal_tells(leased: Leased) -> None:

@@ -1,0 +1,144 @@
+"""The children of a host: what becomes of a lease that moves to a process of its own."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+from collections.abc import Iterator
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from jobs.conf import get_settings
+from jobs.core.job import LeasedJob
+from jobs.core.wheel import Wheel
+from jobs.engine import new_token
+from jobs.worker import cells
+from jobs.worker.child_handle import ChildHandle
+from jobs.worker.crew import Crew
+from jobs.worker.leases import CrashSettler, Renewer
+from jobs.worker.link import Link
+from jobs.worker.messages import CancelRequested, Message, Opened, RunAlone
+from jobs.worker.nursery import Born, Conception
+from jobs.worker.options import WorkerOptions
+from tests.worker.conftest import ROUTE, Parts
+
+
+class Cradle:
+    """Stands where the nursery stands: no process is forked, the links and the shared memory are real."""
+
+    def __init__(self) -> None:
+        self.links: list[Link] = []
+        self.events: list[Born] = []
+
+    def request(self, number: int) -> Conception:
+        ours, theirs = socket.socketpair()
+        self.links.append(Link.of_child(theirs))
+        return Conception(ours, cells.create())
+
+    def bear(self, number: int) -> None:
+        self.events.append(Born(number, os.getpid()))
+
+    def read(self) -> list[Born]:
+        events, self.events = self.events, []
+        return events
+
+
+class House:
+    """A host of one child, without processes; its renewer asks a real store."""
+
+    def __init__(self, parts: Parts) -> None:
+        options = WorkerOptions(lease_seconds=10.0)
+        self.engine = parts.engine
+        self.cradle = Cradle()
+        self.selector = selectors.DefaultSelector()
+        self.crew: Crew
+        self.renewer = Renewer(parts.engine, lambda: self.crew.children, options)
+        nursery: Any = self.cradle
+        self.crew = Crew(
+            nursery,
+            self.selector,
+            CrashSettler(parts.engine, options),
+            options,
+            "host",
+            lambda child: None,
+            lambda: None,
+            lambda job_id: self.renewer.hear([job_id]),
+            timers=Wheel(monotonic),
+            settings=get_settings(),
+        )
+        self.crew.keep_full()
+        self.bear(1)
+        self.renewer.tick()
+
+    def bear(self, number: int) -> None:
+        self.cradle.bear(number)
+        self.crew.read_nursery()
+
+    def lease(self, job_id: str) -> LeasedJob:
+        """The job in the hands of the first child, as the host knows it."""
+        token = new_token()
+        (job,) = self.engine.leases.lease(ROUTE, worker="host.1", token=token, limit=1, lease_ms=10_000).jobs
+        assert job.id == job_id
+        self._child(1).open_batch(Opened(1, token, ROUTE, [job_id]))
+        return job
+
+    def move(self, job: LeasedJob) -> None:
+        """The first child asks for a process of its own for it."""
+        self.cradle.links[0].send(RunAlone(job, monotonic(), 0.0))
+        for key, _ in self.selector.select(5.0):
+            key.data()
+
+    def told(self, number: int, *, until: Message) -> list[Message]:
+        """What this child has been told, up to this message."""
+        messages: list[Message] = []
+        while until not in messages:
+            messages += self.cradle.links[number - 1].receive()
+        return messages
+
+    def close(self) -> None:
+        for child in self.crew.children:
+            child.link.close()
+        for link in self.cradle.links:
+            link.close()
+        self.selector.close()
+
+    def _child(self, number: int) -> ChildHandle:
+        return next(child for child in self.crew.children if child.number == number)
+
+
+@pytest.fixture
+def house(parts: Parts) -> Iterator[House]:
+    house = House(parts)
+    yield house
+    house.close()
+
+
+@pytest.mark.parametrize("moment", ["before it moves", "before the process is there", "while it runs"])
+def test_a_cancel_reaches_a_job_that_moves_to_a_process_of_its_own_before_the_next_renewal(
+    house: House, parts: Parts, moment: str
+) -> None:
+    (job_id,) = parts.enqueue()
+    job = house.lease(job_id)
+
+    def cancel() -> None:
+        house.engine.jobs.cancel(job_id)
+        house.renewer.hear([job_id])  # as the news have it
+        assert house.renewer.tick() > 0.0, "no renewal was due"
+
+    if moment == "before it moves":
+        cancel()  # the child hears it too late: its slot waits for the other process already
+    house.move(job)
+    if moment == "before the process is there":
+        cancel()
+    house.bear(2)
+    house.renewer.tick()
+    if moment == "while it runs":
+        cancel()
+
+    asked = CancelRequested([(job_id, job.token)])
+    told = house.told(2, until=asked)
+    assert isinstance(told[0], RunAlone)
+    assert told[1:] == [asked]
