@@ -299,3 +299,38 @@ RELAY_BUGS: tuple[LuaBug | PythonBug, ...] = (
     PythonBug("news of a dead relay are crossed out", "jobs.runtime.relaying.Relay", "_carry", _trust_the_dead),
 )
 """Mistakes on the way from the end of a node to the jobs that follow."""
+
+
+def _forgetful(heard: str, line: str) -> LuaBug:
+    """What a child heard of a parent before stands beside what it hears now."""
+    text = f"  write('SREM', {line}_of, words.{heard})\n"
+    return LuaBug(f"{heard} does not take back {line}", "workflow_step.lua", text, "")
+
+
+NEW_LIFE_BUGS: tuple[LuaBug, ...] = (
+    _forgetful("broken", "held"),
+    _forgetful("held", "broken"),
+    _forgetful("open", "held"),
+    _forgetful("open", "broken"),
+    LuaBug("an error outlives its life", "workflow_step.lua", "if value == '' and version > 1 then", "if false then"),
+    LuaBug("a result outlives its life", "workflow_redo.lua", "  redis.call('HDEL', results, rank)\n", ""),
+    LuaBug(
+        "an error outlives a retry",
+        "workflow_redo.lua",
+        "  redis.call('HDEL', errors, rank)\n  redis.call('ZREM'",
+        "  redis.call('ZREM'",
+    ),
+    LuaBug(
+        "children are told anew from where the last telling stood",
+        "include/agenda.lua",
+        "'t' .. rank, 'told:' .. rank)",
+        "'t' .. rank)",
+    ),
+    LuaBug(
+        "a place among children is kept for ever",
+        "workflow_step.lua",
+        "    redis.call('HDEL', run, 'told:' .. rank)\n",
+        "",
+    ),
+)
+"""Mistakes with nodes that live again: by a resubmission of their job, or a retry of the run."""

@@ -9,6 +9,7 @@ import pytest
 from jobs.core.job import JobSpec
 from jobs.engine import Engine, pauses
 from jobs.engine.workflows import CLAIM_MS, LOOK_MS
+from jobs.exceptions import WrongState
 from jobs.runtime import controlling
 from jobs.services.relay import SILENT_MS, RelayService
 from jobs.store.keys import partition_keys
@@ -34,6 +35,37 @@ def halted(engine: Engine) -> list[Any]:
     """What partitions still know of pauses of runs."""
     keys = [partition_keys(engine.store.namespace, route) for route in engine.topology.partitions()]
     return [found for each in keys if (found := engine.store.client.hgetall(each.halted))]
+
+
+def test_nothing_becomes_a_job_until_the_run_goes_on(runs: Runs) -> None:
+    run = runs.start({"key": "a"}, {"key": "b", "depends_on": ["a"]})
+    (a,) = runs.lease()
+
+    assert runs.engine.run_control.pause(run, WHY)
+    runs.end(a)
+
+    assert runs.lease() == []
+    assert runs.facts(run).paused == WHY
+    assert not runs.engine.run_control.pause(run, {**WHY, "by": "bob"})
+    assert runs.facts(run).paused == WHY  # who came first
+
+    assert runs.engine.run_control.pause(run, None)
+    runs.relay.pursue(run)
+    runs.run_all()
+    assert runs.ran == ["a", "b"]
+    assert runs.facts(run).state == "succeeded"
+
+
+def test_a_cancelled_run_is_not_paused_any_more_and_cannot_be(runs: Runs) -> None:
+    run = runs.start({"key": "a"}, {"key": "clean", "on_complete": ["a"], "always": True})
+    runs.lease()
+    runs.engine.run_control.pause(run, WHY)
+
+    controlling.cancel(runs.relay, run, WHY)
+
+    assert runs.facts(run).paused is None
+    with pytest.raises(WrongState):
+        runs.engine.run_control.pause(run, WHY)
 
 
 def test_jobs_that_were_ready_wait_and_all_others_start(runs: Runs, engine: Engine) -> None:

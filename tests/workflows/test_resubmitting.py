@@ -13,6 +13,7 @@ from jobs.core.workflow import Definition, Run
 from jobs.engine import Engine
 from jobs.engine.workflows import new_run_id
 from jobs.runtime import controlling
+from jobs.store.keys import RunKeys
 from tests.support.graphs import FAILURES, SUCCEEDED, random_nodes
 from tests.support.runs import Runs
 
@@ -27,6 +28,99 @@ def resubmit(runs: Runs, run: str, key: str) -> LeasedJob:
     runs.relay.tell_of([job_id])
     (leased,) = runs.lease()
     return leased
+
+
+def end_unheard(runs: Runs, run: str, key: str, outcome: str = "succeeded") -> None:
+    """The same, and it ends again before its run hears of anything: both are one piece of news."""
+    runs.engine.jobs.resubmit(runs.nodes(run)[key].job or "")
+    (leased,) = runs.lease()
+    runs.end(leased, outcome)
+
+
+def test_a_failure_that_was_mended_before_its_run_heard_counts_no_more(runs: Runs) -> None:
+    run = runs.start(*ABC[:2], {"key": "alarm", "on_failure": ["a", "b"]})
+    jobs = {job.extras["node"]: job for job in runs.lease()}
+    runs.end(jobs["a"], "dead")
+
+    end_unheard(runs, run, "a")
+    assert runs.states(run)["alarm"] == "skipped"
+    runs.end(jobs["b"], "dead")
+
+    assert (runs.states(run)["alarm"], runs.lease()) == ("skipped", [])
+
+
+def test_a_success_that_came_before_its_run_heard_of_a_second_try_opens_what_waited_for_it(runs: Runs) -> None:
+    run = runs.start(*ABC[:2], {"key": "c", "depends_on": ["a", "b"]})
+    jobs = {job.extras["node"]: job for job in runs.lease()}
+    runs.end(jobs["a"], "dead")
+    assert runs.states(run)["c"] == "skipped"
+
+    end_unheard(runs, run, "a")
+    assert runs.states(run)["c"] == "blocked"
+    runs.end(jobs["b"])
+
+    assert [job.extras["node"] for job in runs.lease()] == ["c"]
+
+
+def test_a_failure_counts_no_more_while_its_node_lives_again(runs: Runs) -> None:
+    run = runs.start(*ABC[:2], {"key": "alarm", "on_failure": ["a", "b"]}, {"key": "c", "depends_on": ["a", "b"]})
+    jobs = {job.extras["node"]: job for job in runs.lease()}
+    runs.end(jobs["a"], "dead")
+
+    again = resubmit(runs, run, "a")
+    assert (runs.states(run)["alarm"], runs.states(run)["c"]) == ("blocked", "blocked")
+    runs.end(jobs["b"], "dead")
+    assert (runs.states(run)["alarm"], runs.states(run)["c"]) == ("blocked", "skipped")
+    runs.end(again, "dead")
+
+    assert [job.extras["node"] for job in runs.lease()] == ["alarm"]
+
+
+def test_the_error_of_a_life_that_is_over_is_not_shown(runs: Runs) -> None:
+    run = runs.start({"key": "a"})
+    runs.run_all({"a": "dead"})
+    assert runs.nodes(run)["a"].error
+
+    again = resubmit(runs, run, "a")
+    assert runs.nodes(run)["a"].error is None
+    runs.end(again, "dead")
+    end_unheard(runs, run, "a")
+
+    assert runs.nodes(run)["a"].error is None
+
+
+def test_the_result_of_a_life_that_is_over_reaches_nobody(runs: Runs) -> None:
+    taken = {"x": {"$from": "a.result"}}
+    run = runs.start({"key": "a"}, {"key": "b", "on_complete": ["a"], "payload": taken})
+    runs.run_all(a=1)
+    assert runs.engine.jobs.get(runs.nodes(run)["b"].job or "").payload == {"x": 1}
+
+    controlling.retry(runs.relay, run, "a")
+    assert runs.engine.workflows.results(run) == {}
+    runs.run_all({"a": "dead"})
+
+    assert runs.engine.jobs.get(runs.nodes(run)["b"].job or "").payload == {"x": None}
+
+
+def test_children_that_are_told_in_parts_hear_all_of_a_parent_that_lives_again_meanwhile(runs: Runs) -> None:
+    children = [f"alarm-{number}" for number in range(6)]
+    run = runs.start(*ABC[:2], *({"key": key, "on_failure": ["a", "b"]} for key in children))
+    jobs = {job.extras["node"]: job for job in runs.lease()}
+    runs.end(jobs["a"], "dead", tell=False)
+    runs.engine.workflows.step(run, runs.engine.outbox.read(jobs["a"].route, [jobs["a"].id]), limit=4)
+
+    resubmit(runs, run, "a")
+    runs.end(jobs["b"], "dead")
+
+    assert {runs.states(run)[key] for key in children} == {"blocked"}
+    assert not any(field.startswith(b"told:") for field in fields(runs, run)), "a place is kept for nobody"
+
+
+def fields(runs: Runs, run: str) -> list[bytes]:
+    """What the run keeps of itself."""
+    store = runs.engine.store
+    found: list[bytes] = store.client.hkeys(RunKeys(store.namespace, run).run)  # type: ignore[assignment]
+    return found
 
 
 def test_a_join_of_at_least_two_opens_again_and_waits_for_the_second(runs: Runs) -> None:
