@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobs.core.job import LeasedJob
 from jobs.core.states import JobState
-from jobs.core.workflow import Definition, Run
+from jobs.core.workflow import Definition, Ended, Run
 from jobs.engine import Engine
 from jobs.engine.workflows import new_run_id
 from jobs.runtime import controlling
@@ -90,16 +90,18 @@ def test_the_error_of_a_life_that_is_over_is_not_shown(runs: Runs) -> None:
 
 
 def test_the_result_of_a_life_that_is_over_reaches_nobody(runs: Runs) -> None:
-    taken = {"x": {"$from": "a.result"}}
-    run = runs.start({"key": "a"}, {"key": "b", "on_complete": ["a"], "payload": taken})
+    """Neither that of a job nor the decision of a person."""
+    run = runs.start({"key": "a"}, {"key": "go", "type": "", "approval": "Go?"})
     runs.run_all(a=1)
-    assert runs.engine.jobs.get(runs.nodes(run)["b"].job or "").payload == {"x": 1}
+    runs.engine.run_control.decide(run, "go", result="yes")
+    assert {key: end.result for key, end in ends(runs, run).items()} == {"a": 1, "go": "yes"}
 
-    controlling.retry(runs.relay, run, "a")
-    assert runs.engine.workflows.results(run) == {}
+    for node in ("a", "go"):
+        controlling.retry(runs.relay, run, node)
     runs.run_all({"a": "dead"})
+    runs.engine.run_control.decide(run, "go", error={"type": "Rejected"})
 
-    assert runs.engine.jobs.get(runs.nodes(run)["b"].job or "").payload == {"x": None}
+    assert {key: end.result for key, end in ends(runs, run).items()} == {"a": None, "go": None}
 
 
 def test_children_that_are_told_in_parts_hear_all_of_a_parent_that_lives_again_meanwhile(runs: Runs) -> None:
@@ -110,10 +112,16 @@ def test_children_that_are_told_in_parts_hear_all_of_a_parent_that_lives_again_m
     runs.engine.workflows.step(run, runs.engine.outbox.read(jobs["a"].route, [jobs["a"].id]), limit=4)
 
     resubmit(runs, run, "a")
-    runs.end(jobs["b"], "dead")
+    runs.end(jobs["b"], "dead", tell=False)
+    runs.engine.workflows.step(run, runs.engine.outbox.read(jobs["b"].route, [jobs["b"].id]), limit=4)
+    runs.tell([jobs["b"]])
 
     assert {runs.states(run)[key] for key in children} == {"blocked"}
     assert not any(field.startswith(b"told:") for field in fields(runs, run)), "a place is kept for nobody"
+
+
+def ends(runs: Runs, run: str) -> dict[str, Ended]:
+    return runs.engine.workflows.parents(run, ["a", "go"])
 
 
 def fields(runs: Runs, run: str) -> list[bytes]:
