@@ -23,6 +23,7 @@ PAST = {
     "delete": "deleted",
     "discard": "discarded",
     "drain": "told to drain",
+    "enqueue": "enqueued",
     "limit": "limited",
     "move": "moved",
     "mute": "muted",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
+from django.core.handlers.asgi import get_script_prefix
+from django.urls import Resolver404, ResolverMatch, resolve
 
 
 class BelowPath:
@@ -20,3 +22,12 @@ class BelowPath:
             below = path == prefix or path.startswith(f"{prefix}/")
             scope = {**scope, "root_path": prefix, "path": path if below else prefix + path}
         return await self.application(scope, receive, send)
+
+
+def address(scope: dict[str, Any]) -> ResolverMatch | None:
+    """Which address of the dashboard somebody connects to, wherever the project has put it; None: none of it."""
+    try:
+        found = resolve(scope["path"].removeprefix(get_script_prefix(scope).rstrip("/")))
+    except Resolver404:
+        return None
+    return found if "dashboard" in found.app_names else None

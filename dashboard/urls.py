@@ -45,6 +45,7 @@ urlpatterns = [
     path("accounts/login/", login.Login.as_view(), name="login"),
     path("accounts/logout/", LogoutView.as_view(), name="logout"),
     path("dashboard/", include(dashboard)),
+    path("ws/dashboard/", views.socket, name="socket"),  # over ``websocket`` it leads to ``dashboard.routing``
     path("api/v1", index),  # else the site would lead to the slash, and answer in HTML
     path("api/v1/", include("dashboard.api.urls")),
 ]

@@ -108,6 +108,17 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 @require_GET
 @requires(VIEW, machine=True)
+def socket(request: HttpRequest) -> HttpResponse:
+    """Where pages open their WebSocket. Who comes with anything else is served by what knows no WebSockets: WSGI, or an
+    ``asgi`` module without ``dashboard.routing``.
+    """
+    return HttpResponse(
+        "A WebSocket is served here.\n", status=426, content_type="text/plain", headers={"Upgrade": "websocket"}
+    )
+
+
+@require_GET
+@requires(VIEW, machine=True)
 def snapshot(request: HttpRequest) -> HttpResponseBase:
     """All live figures: for pages whose WebSocket is blocked, and after a gap."""
     overall = reads.overall()

@@ -164,7 +164,7 @@ def field_docstrings() -> dict[str, str]:
         if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):
             assert isinstance(statement.target, ast.Name)
             assert isinstance(following.value, ast.Constant)
-            found[statement.target.id] = inspect.cleandoc(str(following.value.value))
+            found[statement.target.id] = " ".join(str(following.value.value).split())
     return found
 
 

@@ -99,6 +99,9 @@ class Settings:
     api_requests_per_minute: int = 12_000
     """Requests of one user that the HTTP API takes in a minute; more are answered with 429. Counted in Django's cache:
     where each web process has a cache of its own, each counts for itself. 0: any number."""
+    api_failed_tokens_per_minute: int = 300
+    """Invalid tokens of one address (of IPv6: one /64) that the HTTP API answers with 401 in a minute; more with
+    429. Valid ones are served whatever else comes from there. Counted as above. 0: any number."""
     redact_keys: list[str] = field(default_factory=lambda: list(SECRET_KEYS))
     """Words of keys whose values people are not shown, in payloads, results, logs and errors: `api_key` is found in
     `apiKey` and `X-Api-Key`. They take the place of the default; `[*SECRET_KEYS, "iban"]` of `jobs.conf` adds to it."""
@@ -183,6 +186,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "long_queue_seconds": (0, DAY),
     "workflow_nodes": (1, 1_000_000),
     "api_requests_per_minute": (0, 10_000_000),
+    "api_failed_tokens_per_minute": (0, 10_000_000),
     "log_lines": (0, 100_000),
     "log_bytes": (1_024, 16 * MEGABYTE),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 
-from channels.routing import ProtocolTypeRouter
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "scheduler_project.settings")
@@ -15,7 +14,6 @@ warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume sy
 
 http = get_asgi_application()  # sets Django up, so it comes before anything that needs models
 
-from dashboard.routing import application as websocket  # noqa: E402
-from dashboard.subpath import BelowPath  # noqa: E402
+from dashboard.routing import site  # noqa: E402
 
-application = BelowPath(ProtocolTypeRouter({"http": http, "websocket": websocket}))
+application = site(http)

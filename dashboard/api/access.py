@@ -13,7 +13,7 @@ from ninja.utils import check_csrf
 
 from dashboard.actions import BY_SLUG
 from dashboard.api.errors import Forged, Unauthorized
-from dashboard.api.pace import refuse_hurried
+from dashboard.api.pace import refusal_of_token, refuse_hurried
 from dashboard.permissions import ADMINISTER, ENQUEUE, OPERATE, VIEW, closed_pools, may, refuse_closed
 from jobs import api
 from jobs.api.reach import Reach
@@ -59,14 +59,12 @@ def caller_of(request: HttpRequest) -> Caller:
     if scheme.lower() == "bearer":  # another one is for a proxy in front of us
         found = api.tokens.bearer(secret.strip())
         if found is None:
-            raise Unauthorized(
-                "This token is not valid, or not any more.", fix="Make one: manage.py tokens create USER"
-            )
+            raise refusal_of_token(request)
         request.user = found.user
         refuse_hurried(found.user)
         return Caller(found.user, found.within, found.id)
     if not (request.user.is_authenticated and request.user.is_active):
-        raise Unauthorized("You are not logged in.", fix="Send Authorization: Bearer TOKEN, or log in.")
+        raise Unauthorized
     if check_csrf(request) is not None:
         raise Forged("The request has no valid CSRF token.", fix="Send X-CSRFToken, or use a bearer token.")
     refuse_hurried(request.user)

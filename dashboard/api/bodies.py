@@ -55,7 +55,7 @@ class Enqueue(Body):
     id: Annotated[str | None, Field(description="Yours; a second job of this id is refused (409).")] = None
     unique_key: Annotated[str | None, Field(description="One live job of this type and key.")] = None
     unique_until: Annotated[str | float | None, Field(description="finished, started, or seconds.")] = None
-    on_duplicate: Annotated[str | None, Field(description="return, raise or replace.")] = None
+    on_duplicate: Annotated[str | None, Field(description="return, raise or replace (takes jobs.operate).")] = None
     concurrency_key: str | None = None
     rate_key: str | None = None
     durability: Annotated[str | None, Field(description="memory, replicated, disk or database.")] = None

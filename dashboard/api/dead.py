@@ -24,7 +24,7 @@ GROUPED = 1_000
 @router.get("", auth=seen, response=answers.Jobs)
 def list_dead(request: HttpRequest, words: Query[DeadWords]) -> Any:
     """Dead jobs, newest first."""
-    return page(request, words, _dead(request))
+    return page(words, _dead(request))
 
 
 @router.get("/groups", auth=seen, response=answers.Groups)

@@ -59,6 +59,14 @@ class Unauthorized(SchedulerError):
 
     code = "unauthorized"
 
+    def __init__(
+        self,
+        message: str = "You are not logged in.",
+        *,
+        fix: str = "Send Authorization: Bearer TOKEN, or log in.",
+    ) -> None:
+        super().__init__(message, fix=fix)
+
 
 class Forged(SchedulerError):
     """A session without the token that shows that a page of ours sent the request."""

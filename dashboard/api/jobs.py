@@ -7,17 +7,21 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from ninja import Query, Router
 
-from dashboard.api import answers
+from dashboard.api import answers, paging
 from dashboard.api.access import Token, acting, seen
 from dashboard.api.bodies import Enqueue, Reason, Resubmit
 from dashboard.api.errors import RequestInvalid
 from dashboard.api.service import caller, created
+from dashboard.api.tally import note_enqueue
 from dashboard.api.words import JobWords, selection
-from dashboard.permissions import ADMINISTER, ENQUEUE
+from dashboard.permissions import ADMINISTER, ENQUEUE, OPERATE
 from jobs import api
 from jobs.core.job import Job
 
 router = Router(tags=["jobs"])
+
+LOOKED_AT = 5_000
+"""Jobs that one page looks at, however many of them match."""
 
 
 def document(job: Job) -> dict[str, Any]:
@@ -25,9 +29,17 @@ def document(job: Job) -> dict[str, Any]:
     return api.shown(job).as_dict()
 
 
-def page(request: HttpRequest, words: Any, chosen: api.JobFilter) -> dict[str, Any]:
-    found = api.list_jobs(chosen, cursor=words.cursor or None, limit=words.size)
-    return {"items": [document(job) for job in found.items], "next_cursor": found.next_cursor}
+def page(words: Any, chosen: api.JobFilter) -> dict[str, Any]:
+    """One page of the jobs that match: at most ``LOOKED_AT`` are looked at for it."""
+    left = LOOKED_AT
+
+    def read(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+        nonlocal left
+        found = api.list_jobs(chosen, cursor=cursor, limit=limit, look_at=max(left, 1))
+        left -= found.scanned
+        return [document(job) for job in found.items], found.next_cursor
+
+    return paging.page(read, words.cursor, words.size)
 
 
 @router.get("", auth=seen, response=answers.Jobs)
@@ -35,24 +47,31 @@ def list_jobs(request: HttpRequest, words: Query[JobWords]) -> Any:
     """Jobs: live ones in the order in which they run, then ended ones, newest first.
 
     A page looks at 5,000 jobs at most. Where filters leave most of them out it may be short, or empty, and not be the
-    last: go on with its cursor until there is none.
+    last: go on with its cursor until there is none. So it may be where jobs are large: a page ends at 4 MB.
     """
-    return page(request, words, selection(request))
+    return page(words, selection(request))
 
 
 @router.post("", auth=Token(ENQUEUE), response={201: answers.Handle | answers.Handles, 200: answers.Handle})
 def enqueue(request: HttpRequest, order: Enqueue) -> Any:
-    """Enqueues a job, or one for each of ``payloads``. 200 and not 201: its unique key has a live job, which is it."""
+    """Enqueues a job, or one for each of ``payloads``. 200 and not 201: its unique key has a live job, which is it.
+
+    With ``on_duplicate`` ``replace``, which cancels the job that waits under the key, it takes jobs.operate as well.
+    """
     if order.payload is not None and order.payloads is not None:
         raise RequestInvalid("payload and payloads exclude each other", fix="Send one of them.")
-    options = order.options
-    caller(request).refuse_closed(
-        lambda: api.reach.of_enqueue(order.type, options.get("pool"), replaces=order.on_duplicate == "replace")
-    )
+    if order.id in (".", ".."):
+        raise RequestInvalid(f"id: {order.id} could not be asked for: clients take it for a step in a path")
+    options, who, replaces = order.options, caller(request), order.on_duplicate == "replace"
+    if replaces:  # it cancels the job that waits under its unique key
+        who.refuse_without(OPERATE)
+    who.refuse_closed(lambda: api.reach.of_enqueue(order.type, options.get("pool"), replaces=replaces))
+    payloads = [order.payload or {}] if order.payloads is None else order.payloads
+    handles = api.enqueue_many(order.type, payloads, **options)
+    note_enqueue(who, order.type, handles, replaces=replaces)
     if order.payloads is None:
-        handle = api.enqueue(order.type, order.payload or {}, **options)
+        [handle] = handles
         return JsonResponse(handle.as_dict(), status=200 if handle.existing else 201)
-    handles = api.enqueue_many(order.type, order.payloads, **options)
     return created({"items": [handle.as_dict() for handle in handles], "next_cursor": None})
 
 

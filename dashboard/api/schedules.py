@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Query, Router
 
-from dashboard.api import answers
+from dashboard.api import answers, paging
 from dashboard.api.access import acting, seen
 from dashboard.api.bodies import Reason
 from dashboard.api.words import Paging
@@ -19,10 +19,13 @@ router = Router(tags=["schedules"])
 @router.get("", auth=seen, response=answers.Schedules)
 def list_schedules(request: HttpRequest, words: Query[Paging]) -> Any:
     """Schedules by name, with their next and last firing."""
-    rows, following = api.schedules.page(words.cursor, words.size)
+    return paging.page(_read, words.cursor, words.size)
+
+
+def _read(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+    rows, following = api.schedules.page(cursor or "", limit)
     stands = api.schedules.status([row.name for row in rows], firings=1)
-    items = [api.schedules.document(row, stands[row.name]) for row in rows if row.name in stands]
-    return {"items": items, "next_cursor": following}
+    return [api.schedules.document(row, stands[row.name]) for row in rows if row.name in stands], following
 
 
 @router.post("/{thing:name}/run", auth=acting("schedule.run"), response=answers.Handle)

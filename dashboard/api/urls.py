@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -39,13 +40,14 @@ register_converter(Rest, "rest")
 
 View = Callable[..., HttpResponseBase]
 
+SLASH = "\udc2f"
+"""Stands for a slash that is part of a name while an address is read. Half a character: no name can hold it itself."""
+
 
 def door(view: View, methods: frozenset[str]) -> View:
     """The view behind what is the same at each address. HEAD is GET, of which the server sends no body."""
 
-    @csrf_exempt  # whoever comes with a session is asked for the token of CSRF by ``access``
-    @wraps(view)
-    def opened(request: HttpRequest, **parts: Any) -> HttpResponseBase:
+    def inside(request: HttpRequest, **parts: str) -> HttpResponseBase:
         allowed = {"Allow": ", ".join(sorted(methods | {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set())))}
         if request.method == "OPTIONS":
             return HttpResponse(status=204, headers=allowed)
@@ -54,12 +56,50 @@ def door(view: View, methods: frozenset[str]) -> View:
         if request.method not in methods:
             fix = f"Send one of {allowed['Allow']}."
             return refused(405, "method_not_allowed", f"{request.method} does nothing here.", fix, headers=allowed)
+        return view(request, **parts)
+
+    @csrf_exempt  # whoever comes with a session is asked for the token of CSRF by ``access``
+    @wraps(view)
+    def opened(request: HttpRequest, **parts: str) -> HttpResponseBase:
         try:
-            return view(request, **parts)
+            if not _has_written_slash(request):
+                return inside(request, **parts)
+            return _led_on(request, _as_written(request))
         except Exception as error:  # what is wrong before a view of the API is reached, or in one that is none of its
             return answer_to(request, error)
 
+    opened.is_api = True  # type: ignore[attr-defined]  # read by the gate
+    opened.inside = inside  # type: ignore[attr-defined]
     return opened
+
+
+def _led_on(request: HttpRequest, path: str) -> HttpResponseBase:
+    """What another path below the same root answers. Http404."""
+    found = resolve(path)
+    if not hasattr(found.func, "inside"):
+        raise Http404
+    found.kwargs.update({name: value.replace(SLASH, "/") for name, value in found.kwargs.items()})
+    request.path_info, request.resolver_match = path, found
+    return found.func.inside(request, **found.kwargs)  # type: ignore[no-any-return]
+
+
+def _raw(request: HttpRequest) -> bytes:
+    """The path as it was sent, which servers of ASGI and many of WSGI tell beside the one that they have decoded."""
+    if told := getattr(request, "scope", {}).get("raw_path"):
+        return bytes(told).partition(b"?")[0]
+    told = request.META.get("RAW_URI") or request.META.get("REQUEST_URI") or ""
+    return str(told).partition("?")[0].encode("latin-1", "replace")
+
+
+def _has_written_slash(request: HttpRequest) -> bool:
+    return b"%2f" in _raw(request).lower()
+
+
+def _as_written(request: HttpRequest) -> str:
+    """The path within the site in which a slash that was sent as ``%2F`` divides nothing."""
+    parts = re.split(rb"%2f", _raw(request), flags=re.IGNORECASE)
+    path = SLASH.join(unquote_to_bytes(part).decode("utf-8", "replace") for part in parts)
+    return path.removeprefix(request.META.get("SCRIPT_NAME", "").rstrip("/"))
 
 
 def _operations() -> Iterator[URLPattern]:
@@ -78,11 +118,8 @@ def _pattern(route: str, view: PathView) -> URLPattern:
 
 def elsewhere(request: HttpRequest, rest: str) -> HttpResponseBase:
     """An address with a slash at its end is the one without; of any other there is nothing."""
-    if rest.endswith("/"):
-        found = resolve(request.path_info.rstrip("/"))
-        if found.func is not _elsewhere:
-            request.resolver_match = found
-            return found.func(request, **found.kwargs)  # type: ignore[no-any-return]
+    if rest.endswith("/") and resolve(shorter := request.path_info.rstrip("/")).func is not _elsewhere:
+        return _led_on(request, shorter)
     caller_of(request)
     raise Http404
 

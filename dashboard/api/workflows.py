@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from ninja import Query, Router
 
 from dashboard.actions.pausing import WAIT_SECONDS
-from dashboard.api import answers
+from dashboard.api import answers, paging
 from dashboard.api.access import acting, seen
 from dashboard.api.bodies import Again, Decision, Reason, Signal, Skip, Start
 from dashboard.api.errors import RequestInvalid
@@ -30,10 +30,12 @@ def list_runs(request: HttpRequest, words: Query[RunWords]) -> Any:
     """Runs, newest first. A page that is narrowed to a state may be short, or empty, and not be the last."""
     if words.state and words.state not in STATES:
         raise RequestInvalid("This is no state of a run", fix=f"Send one of {', '.join(STATES)}.")
-    found = api.workflows.list(
-        name=words.name or None, state=words.state or None, cursor=words.cursor or None, limit=words.size
-    )
-    return {"items": [api.workflows.shown_facts(run) for run in found.items], "next_cursor": found.next_cursor}
+
+    def read(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+        found = api.workflows.list(name=words.name or None, state=words.state or None, cursor=cursor, limit=limit)
+        return [api.workflows.shown_facts(run) for run in found.items], found.next_cursor
+
+    return paging.page(read, words.cursor, words.size)
 
 
 @router.post("", auth=acting("workflow.start"), response={201: answers.Run})

@@ -165,6 +165,11 @@ def requests_per_minute() -> int:
     return get_settings().api_requests_per_minute
 
 
+def failures_per_minute() -> int:
+    """How many invalid tokens from one address the HTTP API answers as such in a minute; 0: any number."""
+    return get_settings().api_failed_tokens_per_minute
+
+
 def _note_use(row: ApiToken, now: datetime) -> None:
     """A database that can only be read keeps nobody out."""
     if row.last_used_at is not None and now - row.last_used_at < USED_EVERY:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.core.cache import cache
 from django.test import Client
 
+from dashboard.api import pace
 from jobs import api
 from tests.dashboard.asking import Program
 from tests.dashboard.seeding import Shop
@@ -21,6 +23,13 @@ ROLES = {
 }
 
 Login = Callable[[str], Client]
+
+
+@pytest.fixture(autouse=True)
+def _nobody_has_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is counted by the minute and the hour is counted of this test alone, and of one minute."""
+    cache.clear()
+    monkeypatch.setattr(pace, "now", lambda: 1_000_000_060.0)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 from asgiref.testing import ApplicationCommunicator
 
-from dashboard.routing import application
+from dashboard.routing import site
 
 ORIGIN = b"http://localhost"
 
@@ -20,7 +20,7 @@ class Socket(ApplicationCommunicator):
         if cookie:
             headers.append((b"cookie", f"sessionid={cookie}".encode()))
         super().__init__(
-            application,
+            site(None),
             {
                 "type": "websocket",
                 "scheme": "ws",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Any, ClassVar
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.db import DatabaseError
 from django.utils import timezone
 
@@ -158,6 +159,7 @@ def test_what_reaches_such_a_pool_by_another_way_is_refused_too(program: Program
         Schedule.objects.create(name=name, cron="0 5 * * *", **fields)
     run = api.workflows.start({"name": "outer", "nodes": inner}).id
     maker, operator = program("maker"), program("operator")
+    User.objects.get(username="maker").user_permissions.add(Permission.objects.get(codename="operate"))  # to replace
 
     refusals = [
         maker.post("jobs", {"type": "http.greet", "pool": "billing"}),
@@ -189,6 +191,72 @@ def test_who_did_it_from_where_and_why_is_written_down(program: Programs, shop: 
     assert (entry.who, entry.source, entry.target, entry.reason) == ("operator", "api", job, "incident 212")
 
 
+class TestEnqueuesInTheAuditLog:
+    def entries(self) -> list[tuple[str, str, str, int]]:
+        found = AuditEntry.objects.filter(action="job.enqueue").order_by("id")
+        return [(one.who, one.source, one.after["type"], one.after["jobs_this_hour"]) for one in found]
+
+    def test_a_flood_of_one_leaves_an_entry_at_each_tenfold(self, program: Programs) -> None:
+        making = program("maker")
+        one, many = {"type": "http.greet"}, {"type": "http.greet", "payloads": [{}] * 60}
+        made = [making.post("jobs", one).document["id"] for _ in range(12)]
+        making.post("jobs", many)
+        making.post("jobs", many)
+
+        assert self.entries() == [("maker", "api", "http.greet", number) for number in (1, 10, 132)]
+        first = AuditEntry.objects.filter(action="job.enqueue").earliest("id")
+        [token] = ApiToken.objects.all()
+        facts = {"type": "http.greet", "pool": "default", "jobs_this_hour": 1}
+        assert (first.target, first.after) == (made[0], {**facts, "sent_with": f"token {token.pk}"})
+
+    def test_each_token_and_each_type_is_told_of(self, program: Programs) -> None:
+        first, second = program("maker"), program("maker")
+        for asking in (first, first, second):
+            asking.post("jobs", {"type": "http.greet"})
+        first.post("jobs", {"type": "email.send", "payload": {"to": "a@example.com", "subject": "x"}})
+
+        assert self.entries() == [("maker", "api", type, 1) for type in ("http.greet", "http.greet", "email.send")]
+
+    def test_made_up_types_cannot_flood_it(self, program: Programs) -> None:
+        making = program("maker")
+        for number in range(12):
+            assert making.post("jobs", {"type": f"made.up{number}", "allow_unknown": True}).status == 201
+
+        assert [jobs for _, _, _, jobs in self.entries()] == [1, 10]
+
+    def test_what_made_nothing_is_not_told_of(self, program: Programs) -> None:
+        making = program("maker")
+        keyed = {"type": "http.greet", "unique_key": "once"}
+        for order in (keyed, keyed, {"type": "http.greeet"}):
+            making.post("jobs", order)
+
+        assert len(self.entries()) == 1
+
+
+class TestReplacing:
+    ORDER: ClassVar = {"type": "http.greet", "unique_key": "greeting", "delay": 60, "on_duplicate": "replace"}
+
+    def test_it_takes_the_permission_to_cancel(self, program: Programs) -> None:
+        waiting = program("maker").post("jobs", {**self.ORDER, "on_duplicate": "return"}).document["id"]
+
+        refused = program("maker").post("jobs", self.ORDER)
+
+        assert (refused.status, refused.code) == (403, "forbidden")
+        assert "jobs.operate" in refused.words
+        assert api.get_job(waiting).state == "scheduled"
+
+    def test_and_a_scope_that_holds_it(self, program: Programs) -> None:
+        User.objects.create_superuser("root")
+        waiting = program("root", "enqueue").post("jobs", {**self.ORDER, "on_duplicate": "return"}).document["id"]
+
+        assert program("root", "enqueue").post("jobs", self.ORDER).status == 403
+        assert program("root", "operate").post("jobs", self.ORDER).status == 403, "it makes a job too"
+        assert api.get_job(waiting).state == "scheduled"
+        assert program("root", "enqueue", "operate").post("jobs", self.ORDER).status == 201
+        assert api.get_job(waiting).state == "cancelled"
+        assert AuditEntry.objects.filter(action="job.enqueue", after__on_duplicate="replace").exists()
+
+
 @pytest.mark.parametrize("reason", ["\0", "a\0b", "\u202e"])
 def test_no_reason_keeps_an_act_out_of_the_log(program: Programs, shop: Shop, reason: str) -> None:
     job = shop.ready()
@@ -209,16 +277,66 @@ def test_metrics_open_to_a_token_that_may_look(program: Programs) -> None:
 
 def test_who_asks_too_often_is_told_to_slow_down_and_others_are_not(program: Programs, settings) -> None:
     hurried, calm = program("viewer"), program("operator")
-    asked = hurried.get("pools").status  # by others before, in this minute, under this number of a user
+    asked = hurried.get("pools").status
     settings.SCHEDULER = {**settings.SCHEDULER, "API_REQUESTS_PER_MINUTE": 1}
 
     refused = [hurried.get("pools") for _ in range(3)][-1]
 
     assert asked == 200
     assert (refused.status, refused.code) == (429, "too_many_requests")
-    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert refused.headers["Retry-After"] == "20"
     settings.SCHEDULER = {**settings.SCHEDULER, "API_REQUESTS_PER_MINUTE": 0}
     assert hurried.get("pools").status == calm.get("pools").status == 200
+
+
+@pytest.fixture
+def guessed(settings) -> None:
+    """Two guesses of an address are let through in a minute."""
+    settings.SCHEDULER = {**settings.SCHEDULER, "API_FAILED_TOKENS_PER_MINUTE": 2}
+
+
+def guess(program: Program, address: str = "10.0.0.1", path: str = "pools") -> Any:
+    return program.client.get(f"/api/v1/{path}", headers=program.headers, REMOTE_ADDR=address)
+
+
+def test_who_guesses_tokens_is_held_up_and_whoever_has_one_behind_the_same_proxy_is_not(
+    program: Programs, guessed: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    guessing, honest = Program("mainspring_wrong"), program("viewer")
+
+    answers = [guess(guessing) for _ in range(5)]
+
+    assert [answer.status_code for answer in answers] == [401, 401, 429, 429, 429]
+    assert answers[-1]["Retry-After"] == "20"
+    assert answers[-1].json()["error"]["code"] == "too_many_requests"
+    assert caplog.text.count("api.tokens_guessed by 10.0.0.1") == 1
+    assert guess(honest).status_code == 200
+    assert guess(guessing, "10.0.0.2").status_code == 401, "another address"
+
+
+def test_who_has_many_addresses_of_one_network_has_no_more_guesses(guessed: None) -> None:
+    guessing = Program("mainspring_wrong")
+
+    answers = [guess(guessing, f"2001:db8:0:1:{number}::1").status_code for number in range(3)]
+
+    assert answers == [401, 401, 429]
+    assert guess(guessing, "2001:db8:0:2::1").status_code == 401
+
+
+def test_metrics_are_no_other_place_to_guess_at(guessed: None) -> None:
+    guessing = Program("mainspring_wrong")
+    statuses = [
+        guessing.client.get("/metrics", headers=guessing.headers, REMOTE_ADDR="10.0.0.3").status_code for _ in range(3)
+    ]
+
+    assert statuses == [401, 401, 429]
+    assert guess(guessing, "10.0.0.3").status_code == 429
+
+
+def test_guessing_can_be_left_to_others(guessed: None, settings) -> None:
+    settings.SCHEDULER = {**settings.SCHEDULER, "API_FAILED_TOKENS_PER_MINUTE": 0}
+
+    assert [guess(Program("mainspring_wrong")).status_code for _ in range(4)] == [401] * 4
 
 
 def test_a_cache_that_keeps_nothing_keeps_nobody_out(program: Programs, settings) -> None:

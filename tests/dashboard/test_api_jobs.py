@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from django.contrib.auth.models import Group
 
 from jobs import api
 from jobs.core.redaction import MASK
 from jobs.core.states import JobState
+from jobs.models import Pool
 from tests.dashboard import greeting  # noqa: F401 - its job types
 from tests.dashboard.asking import Program
 from tests.dashboard.seeding import Shop
 
 pytestmark = pytest.mark.django_db
+
+Programs = Callable[..., Program]
 
 
 REFUSED: list[tuple[Any, str, str]] = [
@@ -246,3 +252,56 @@ class TestJobs:
 
         assert answer.status == 400
         assert words in answer.words
+
+
+HOSTILE_IDS = [
+    *("a/cancel", "a/logs", "/a", "a/", "//", "a/logs/cancel", "{}", "{id}", "<thing:id>", "%2F", "%252f", "a%2Flogs"),
+    *("\"'`", "a b", "?state=dead", "#x", "a\\b", "ünï", "日本", "😀", "'; DROP TABLE jobs", "<script>", "..x", "a//b"),
+    *("x" * 200, "é" * 100),
+]
+
+
+class TestEveryIdHasAnAddress:
+    @pytest.mark.parametrize("id", HOSTILE_IDS)
+    def test_it_is_looked_at_acted_on_and_removed_under_its_own_name(self, root: Program, id: str) -> None:
+        assert root.post("jobs", {"type": "http.greet", "id": id}).status == 201
+        address = f"jobs/{quote(id, safe='')}"
+
+        assert root.as_sent("get", address).document["id"] == id
+        assert root.as_sent("get", f"{address}/").document["id"] == id
+        assert root.as_sent("get", f"{address}/logs").document == {"lines": [], "gone": {}}
+        assert root.as_sent("post", f"{address}/cancel").document["state"] == "cancelled"
+        assert root.as_sent("delete", address).document == {"id": id, "deleted": True}
+
+    @pytest.mark.parametrize("id", [".", "..", "a\0b", "a\nb", " a", "x" * 201, "é" * 101, ""])
+    def test_one_that_can_have_none_is_refused_where_it_is_made(self, root: Program, id: str) -> None:
+        answer = root.post("jobs", {"type": "http.greet", "id": id})
+
+        assert (answer.status, answer.code) in ((400, "option_invalid"), (400, "request_invalid"))
+        assert "id" in answer.words
+
+    def test_a_slash_that_divides_names_an_act_and_one_that_was_encoded_does_not(self, root: Program) -> None:
+        for id in ("a", "a/cancel"):
+            root.post("jobs", {"type": "http.greet", "id": id})
+
+        assert root.as_sent("get", "jobs/a/cancel").status == 405
+        assert root.as_sent("post", "jobs/a%2fcancel/cancel").document["id"] == "a/cancel"
+        assert api.get_job("a").state is JobState.READY
+
+    def test_rights_are_judged_by_the_thing_that_is_meant(self, program: Programs) -> None:
+        Pool.objects.create(name="billing").operators.add(Group.objects.create(name="billing"))
+        api.enqueue("http.greet", {}, id="a/b", pool="billing")
+
+        assert program("operator").as_sent("post", "jobs/a%2Fb/cancel").status == 403
+
+    def test_what_is_no_address_of_the_api_stays_none(self, root: Program) -> None:
+        for address in ("%2fjobs", "jobs%2f", "nothing%2F", "pools/a%2Fb"):
+            assert root.as_sent("get", address).status == 404
+
+    def test_a_server_of_wsgi_tells_the_address_as_it_was_sent_too(self, root: Program) -> None:
+        root.post("jobs", {"type": "http.greet", "id": "a/logs"})
+
+        for variable in ("RAW_URI", "REQUEST_URI"):
+            told = {variable: "/api/v1/jobs/a%2Flogs?"}
+            answer = root.client.get("/api/v1/jobs/a%2Flogs", headers=root.headers, **told)
+            assert answer.json()["id"] == "a/logs"

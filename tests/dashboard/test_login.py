@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.cache import cache
 from django.test import Client
 
 from dashboard import login as login_page
@@ -15,7 +14,6 @@ from tests.dashboard.browsing import send, text
 
 @pytest.fixture(autouse=True)
 def _person(user: Callable[[str], User]) -> None:
-    cache.clear()
     user("viewer")
 
 
