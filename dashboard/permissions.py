@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -19,6 +20,9 @@ VIEW = "jobs.view_dashboard"
 ENQUEUE = "jobs.enqueue"  # new jobs, runs of workflows
 OPERATE = "jobs.operate"  # cancel, retry, resubmit, run now
 ADMINISTER = "jobs.administer"  # discard
+
+LOOKS = ("GET", "HEAD")
+"""Requests that change nothing: what one of them tells is of one moment."""
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
@@ -73,7 +77,8 @@ def requires(*permissions: str, machine: bool = False) -> Callable[[View[P]], Vi
             for permission in permissions:
                 if not may(request.user, permission):
                     raise PermissionDenied(permission)
-            return view(request, *args, **kwargs)
+            with api.moment() if request.method in LOOKS else nullcontext():
+                return view(request, *args, **kwargs)
 
         checked.required_permissions = permissions  # type: ignore[attr-defined]  # read by the test that walks all URLs
         return checked  # type: ignore[return-value]  # functools.wraps forgets that arguments are positional

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import Any, NoReturn, get_args
 
@@ -135,7 +135,8 @@ def answered(view: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(view)
     def inside(request: HttpRequest, **values: Any) -> JsonResponse:
         _refuse_unknown_words(request, view)
-        with api.budget(BUDGET_SECONDS), _acting(request, values) as actor:
+        looking = api.moment() if request.method in SAFE else nullcontext()
+        with api.budget(BUDGET_SECONDS), looking, _acting(request, values) as actor:
             answer = view(request, **values)
         response = answer if isinstance(answer, JsonResponse) else JsonResponse(answer)
         if actor is not None and actor.unrecorded:

@@ -69,7 +69,7 @@ def mutes() -> Quiet:
 
 
 def _overall() -> Overall:
-    with api.budget(BUDGET_SECONDS):
+    with api.moment(), api.budget(BUDGET_SECONDS):
         snapshot, everything = api.stats.snapshot(), api.scheduler.paused()
         late = _late.read(lambda: tuple(schedule.name for schedule in api.schedules.late()))
         quiet_dead = _dead_that_are_muted(mutes(), {pool.name: pool.dead for pool in snapshot.pools})

@@ -68,7 +68,7 @@ from jobs.api.redaction import (
     shown_text,
     shown_value,
 )
-from jobs.api.store import aserver, budget, server
+from jobs.api.store import aserver, budget, moment, server
 from jobs.core.context import Context, current_context
 from jobs.core.job import EnqueueRequest, Job
 from jobs.core.pause import Pause
@@ -203,6 +203,7 @@ __all__ = [
     "job_types",
     "list_jobs",
     "matching",
+    "moment",
     "move",
     "mutes",
     "newest_dead",

@@ -35,7 +35,7 @@ def get(name: str) -> Pool:
 
 def settings(name: str) -> PoolSettings:
     """What was set for a pool; None in each field that was not. PoolNotFound."""
-    get(name)
+    get_engine().pools.require(name)
     return get_engine().pools.settings().get(name, UNSET)
 
 
@@ -102,7 +102,7 @@ def autoscale(
 
 def scalings(name: str) -> Sequence[Scaling]:
     """What autoscaling decided over a pool lately, and why, oldest first. PoolNotFound."""
-    get(name)
+    get_engine().pools.require(name)
     return get_engine().scalings.history(name)
 
 

@@ -26,4 +26,12 @@ def budget(seconds: float) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def moment() -> Iterator[None]:
+    """Within it, this thread asks only once for the server's time, for what is paused, which workers there are and how
+    the pools stand: what it tells is of one moment. For those who only look."""
+    with get_engine().store.moment():
+        yield
+
+
 aserver = twin(server)

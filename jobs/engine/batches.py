@@ -13,6 +13,9 @@ BATCH = 1000
 READ_BATCH = 25
 """Most jobs read by one call, each with payload and result."""
 
+READS_AT_ONCE = 8
+"""Calls of one round trip, each with as many jobs."""
+
 BATCH_BYTES = 2_000_000
 """Bytes of payloads, results or errors after which a call takes no more."""
 

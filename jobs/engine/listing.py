@@ -11,7 +11,7 @@ import heapq
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,7 +23,8 @@ from jobs.engine.batches import READ_BATCH, batches
 from jobs.engine.redaction import Visible
 from jobs.exceptions import OptionInvalid
 from jobs.store.connection import Store
-from jobs.store.keys import PartitionKeys, partition_keys
+from jobs.store.keys import partition_keys
+from jobs.store.scripts import Call
 
 SCAN_LIMIT = 5000
 """Jobs that one page may look at."""
@@ -48,7 +49,10 @@ ORDER = (
 
 _SCORE = re.compile(r"-?(inf|[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?)\Z")
 
-Reader = Callable[[Route, Sequence[str]], list[Job | None]]
+Parts = Sequence[tuple[Route, Sequence[str]]]
+"""Ids of jobs by the partition that they are in."""
+
+Reader = Callable[[Parts], list[list[Job | None]]]
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,7 +142,7 @@ def list_jobs(
     scanned = 0
     for state in states:
         start = after if after is not None and after.state == state else None
-        for chunk in _walk(store, partitions, state, start, chunk_size=min(limit, CHUNK)):
+        for chunk in _walk(store, partitions, state, start, chunk_size=min(limit - len(items), CHUNK)):
             jobs = _read_all(read, chunk)
             for (score, job_id, _route), job in zip(chunk, jobs, strict=True):
                 scanned += 1
@@ -155,6 +159,13 @@ def _matches(wanted: JobFilter, job: Job, visible: Visible) -> bool:
     return (wanted.search is None and wanted.tag is None) or wanted.is_like(visible.job(job))
 
 
+class _After(NamedTuple):
+    """A place in a line: the score as the server prints it, and the member as it is stored. Empty: its beginning."""
+
+    score: str = ""
+    member: bytes = b""
+
+
 Member = tuple[str, str, Route]
 """Score as the server prints it, job id, route."""
 
@@ -164,12 +175,14 @@ def _walk(
 ) -> Iterator[list[Member]]:
     """All members of a state's lines from a place on, merged over the partitions, in chunks."""
     descending = state in TERMINAL
-    lines = [
-        _line(store, route, line, after, descending, chunk_size)
-        for route in partitions
-        for line in _lines_of(store, partition_keys(store.namespace, route), state)
+    lines = _lines_of(store, partitions, state)
+    begin = _After(after.score, after.id.encode()) if after else _After()
+    first = _pages(store, [line for _, line in lines], begin, descending, chunk_size)
+    walks = [
+        _line(store, route, line, page, descending, chunk_size)
+        for (route, line), page in zip(lines, first, strict=True)
     ]
-    merged = heapq.merge(*lines, key=lambda member: (float(member[0]), member[1]), reverse=descending)
+    merged = heapq.merge(*walks, key=lambda member: (float(member[0]), member[1]), reverse=descending)
     chunk: list[Member] = []
     for member in merged:
         chunk.append(member)
@@ -180,36 +193,52 @@ def _walk(
         yield chunk
 
 
-def _lines_of(store: Store, keys: PartitionKeys, state: JobState) -> list[str]:
-    """The sorted sets that hold jobs of a state: one, and for ``ready`` those of the jobs that are set aside too."""
-    lines = [keys.index(state)]
-    if state == JobState.READY:
-        parked: Any = store.call(lambda client: client.hkeys(keys.parked))
-        lines += [keys.throttled, *(keys.parked_of + name.decode() for name in parked)]
+def _lines_of(store: Store, partitions: Sequence[Route], state: JobState) -> list[tuple[Route, str]]:
+    """The sorted sets that hold jobs of a state: one of each partition, and for ``ready`` those of the jobs that are
+    set aside too."""
+    keys = {route: partition_keys(store.namespace, route) for route in partitions}
+    lines = [(route, of.index(state)) for route, of in keys.items()]
+    if state != JobState.READY or not lines:
+        return lines
+
+    def types_set_aside(client: Any) -> list[list[bytes]]:
+        pipeline = client.pipeline(transaction=False)
+        for of in keys.values():
+            pipeline.hkeys(of.parked)
+        return list(pipeline.execute())
+
+    for (route, of), types in zip(keys.items(), store.read(types_set_aside), strict=True):
+        lines += [(route, of.throttled), *((route, of.parked_of + name.decode()) for name in types)]
     return lines
 
 
-def _line(
-    store: Store, route: Route, line: str, after: _Place | None, descending: bool, chunk_size: int
-) -> Iterator[Member]:
-    score, member = (after.score, after.id.encode()) if after else ("", b"")
+def _pages(store: Store, lines: Sequence[str], after: _After, descending: bool, size: int) -> list[list[_After]]:
+    """The members of each line that come next, in one round trip."""
+    arguments = {
+        "after_score": after.score,
+        "after_id": after.member,
+        "limit": size,
+        "descending": "1" if descending else "",
+    }
+    replies = store.run_each("line_page", [Call(_LineKeys(line), arguments) for line in lines])
+    return [
+        [_After(score.decode(), member) for member, score in zip(reply[::2], reply[1::2], strict=True)]
+        for reply in replies
+    ]
+
+
+def _line(store: Store, route: Route, line: str, page: list[_After], descending: bool, size: int) -> Iterator[Member]:
+    """All members from this page of the line on, which was asked for with this size."""
     while True:
-        reply = store.run(
-            "line_page",
-            _LineKeys(line),
-            after_score=score,
-            after_id=member,
-            limit=chunk_size,
-            descending="1" if descending else "",
-        )
-        for position in range(0, len(reply), 2):
-            member, score = reply[position], reply[position + 1].decode()
+        for score, member in page:
             try:
                 yield score, member.decode(), route
             except UnicodeDecodeError:
                 continue  # no job: the line went bad
-        if len(reply) < 2 * chunk_size:
+        if len(page) < size:
             return
+        size, last = CHUNK, page[-1]
+        [page] = _pages(store, [line], last, descending, size)
 
 
 class _LineKeys:
@@ -221,10 +250,10 @@ def _read_all(read: Reader, chunk: Sequence[Member]) -> list[Job | None]:
     by_route: dict[Route, list[str]] = {}
     for _, job_id, route in chunk:
         by_route.setdefault(route, []).append(job_id)
+    parts = [(route, part) for route, ids in by_route.items() for part in batches(ids, limit=READ_BATCH)]
     found: dict[str, Job | None] = {}
-    for route, ids in by_route.items():
-        for batch in batches(ids, limit=READ_BATCH):
-            found.update(zip(batch, read(route, batch), strict=True))
+    for (_, ids), jobs in zip(parts, read(parts), strict=True):
+        found.update(zip(ids, jobs, strict=True))
     return [found[job_id] for _, job_id, _ in chunk]
 
 

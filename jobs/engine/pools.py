@@ -158,10 +158,10 @@ class Pools:
     def all(self) -> list[Pool]:
         """All pools, by name. Costs the same whatever they hold."""
         names = self._topology.pools()
-        return self._read(names) if names else []
+        return list(self._store.once("pools", lambda: self._read(names))) if names else []
 
     def get(self, name: str) -> Pool:
-        self._require(name)
+        self.require(name)
         return self._read([name])[0]
 
     def configure(self, name: str, **values: Any) -> None:
@@ -200,15 +200,16 @@ class Pools:
 
     def pause(self, name: str, *, by: str, reason: str = "", until: datetime | None = None) -> Pause | None:
         """See ``Pauses.pause``."""
-        self._require(name)
+        self.require(name)
         return self._pauses.pause(Scope("pool", name), by=by, reason=reason, until=until)
 
     def resume(self, name: str) -> Pause | None:
         """See ``Pauses.resume``."""
-        self._require(name)
+        self.require(name)
         return self._pauses.resume(Scope("pool", name))
 
-    def _require(self, name: str) -> None:
+    def require(self, name: str) -> None:
+        """PoolNotFound for a name that was never used."""
         if not self._topology.has(name):
             raise PoolNotFound(f"There is no pool {name!r}.", fix="`manage.py pools list` names them.")
 

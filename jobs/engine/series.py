@@ -8,7 +8,7 @@ at one moment, so that totals only grow.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from jobs.core.job import Route, iso, moment
 from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
+from jobs.store.scripts import Call
 
 WINDOW_MS = 10_000
 SLOT_MS = 300_000
@@ -70,6 +71,24 @@ class _Reading(NamedTuple):
     live: list[tuple[int, list[bytes]]]
 
 
+class _Wanted(NamedTuple):
+    """What is to be read of a partition: a series from a moment (ms) on, of one type or of all; or its totals."""
+
+    route: Route
+    line: str = "seconds"
+    since: int | None = None  # None: the totals
+    type_name: str | None = None
+
+    def arguments(self, now: Any) -> dict[str, Any]:
+        return {
+            "given_now": now,
+            "with_totals": "1" if self.since is None else "",
+            "since": "" if self.since is None else str(self.since),
+            "name": "all" if self.type_name is None else f":{self.type_name}",
+            "limit": ENTRIES,
+        }
+
+
 class _ReadKeys:
     """The partition's keys with the one series that is read."""
 
@@ -85,21 +104,24 @@ class Series:
         self._store = store
         self._clock = clock
 
-    def fold(self, route: Route) -> int:
+    def fold(self, routes: Sequence[Route]) -> int:
         """Carries the windows that are over into totals and series; how many there were."""
         folded = 0
-        while True:
-            number, more = self._store.run(
-                "figures_fold",
-                self._keys(route),
-                given_now=self._now(),
-                keep_live=KEPT_LIVE,
-                keep_seconds=SECONDS_KEPT_MS,
-                keep_minutes=MINUTES_KEPT_MS,
+        while routes:
+            replies = self._store.run_each(
+                "figures_fold", [Call(self._keys(route), self._limits()) for route in routes]
             )
-            folded += int(number)
-            if not more:
-                return folded
+            folded += sum(int(number) for number, _ in replies)
+            routes = [route for route, (_, more) in zip(routes, replies, strict=True) if more]
+        return folded
+
+    def _limits(self) -> dict[str, Any]:
+        return {
+            "given_now": self._now(),
+            "keep_live": KEPT_LIVE,
+            "keep_seconds": SECONDS_KEPT_MS,
+            "keep_minutes": MINUTES_KEPT_MS,
+        }
 
     def count(self, route: Route, figure: str, type_name: str, number: int = 1) -> None:
         """Counts what no other script sees. See ``jobs.core.figures.COUNTED``."""
@@ -107,15 +129,10 @@ class Series:
             "figures_count", self._keys(route), given_now=self._now(), figure=figure, type=type_name, number=number
         )
 
-    def totals(self, route: Route) -> dict[str, Figures]:
-        """Job type → all that was ever counted of it in this partition."""
-        self.fold(route)
-        reading = self._read(route, with_totals=True)
-        fields: dict[str, int] = defaultdict(int)
-        for flat in (reading.totals, *(flat for _, flat in reading.live)):
-            for field, number in _pairs(flat):
-                fields[field] += number
-        return by_type(fields)
+    def totals(self, routes: Sequence[Route]) -> dict[Route, dict[str, Figures]]:
+        """For each partition: job type → all that was ever counted of it there."""
+        self.fold(routes)
+        return {route: _summed(reading) for route, reading in self._read(_Wanted(route) for route in routes)}
 
     def recent(self, routes: Sequence[Route], now_ms: int) -> dict[Route, Recent]:
         """What each partition did lately, in one round trip. Windows stay live for as long as this looks back."""
@@ -150,50 +167,49 @@ class Series:
         length = (step or (WINDOW_MS if minutes <= FINE_MINUTES else SLOT_MS) // 1000) * 1000
         since = self._server_now_ms() - int(minutes * 60_000) + 1
         sums: dict[int, Figures] = defaultdict(Figures)
-        for route in routes:
-            self.fold(route)
-            for at, figures in self._entries(route, since, length, type_name):
-                sums[at // length * length].merge(figures)
+        self.fold(routes)
+        for at, figures in self._entries(routes, since, length, type_name):
+            sums[at // length * length].merge(figures)
         return [Point(moment(at), length // 1000, sums[at]) for at in sorted(sums) if at >= since]
 
-    def _entries(self, route: Route, since: int, length: int, type_name: str | None) -> Iterator[tuple[int, Figures]]:
+    def _entries(
+        self, routes: Sequence[Route], since: int, length: int, type_name: str | None
+    ) -> Iterator[tuple[int, Figures]]:
         """Start (ms) and figures; what is in no step of 5 minutes yet is told in steps of 10 seconds."""
+        begins = dict.fromkeys(routes, since)
         if length == SLOT_MS:
-            slots, _ = self._stream(route, "minutes", since, type_name)
-            yield from slots
-            since = slots[-1][0] + SLOT_MS if slots else since
-        entries, live = self._stream(route, "seconds", since, type_name)
-        yield from entries
-        yield from live
+            for route, (slots, _) in self._streams("minutes", begins, type_name).items():
+                yield from slots
+                begins[route] = slots[-1][0] + SLOT_MS if slots else since
+        for entries, live in self._streams("seconds", begins, type_name).values():
+            yield from entries
+            yield from live
 
-    def _stream(self, route: Route, line: str, since: int, type_name: str | None) -> tuple[_Steps, _Steps]:
-        """The entries of a series, and the windows that are still live."""
-        name = "all" if type_name is None else f":{type_name}"
-        found: _Steps = []
-        while True:
-            reading = self._read(route, line, since=str(max(0, since)), name=name)
-            found += ((at, Figures.of(_unpacked(packed).items())) for at, packed in reading.entries)
-            if len(reading.entries) < ENTRIES:
-                return found, [(at, _of_type(flat, type_name)) for at, flat in reading.live]
-            since = reading.entries[-1][0] + 1
+    def _streams(
+        self, line: str, begins: Mapping[Route, int], type_name: str | None
+    ) -> dict[Route, tuple[_Steps, _Steps]]:
+        """Of each partition the entries of a series from then on, and the windows that are still live."""
+        found: dict[Route, tuple[_Steps, _Steps]] = {route: ([], []) for route in begins}
+        left = dict(begins)
+        while left:
+            wanted = [_Wanted(route, line, max(0, since), type_name) for route, since in left.items()]
+            left = {}
+            for route, reading in self._read(wanted):
+                entries, _ = found[route]
+                entries += ((at, Figures.of(_unpacked(packed).items())) for at, packed in reading.entries)
+                found[route] = entries, [(at, _of_type(flat, type_name)) for at, flat in reading.live]
+                if len(reading.entries) == ENTRIES:
+                    left[route] = reading.entries[-1][0] + 1
+        return found
 
-    def _read(
-        self, route: Route, line: str = "seconds", *, with_totals: bool = False, since: str = "", name: str = "all"
-    ) -> _Reading:
-        _, counters, entries, live = self._store.run(
+    def _read(self, wanted: Iterable[_Wanted]) -> list[tuple[Route, _Reading]]:
+        """In one round trip."""
+        asked = list(wanted)
+        replies = self._store.run_each(
             "figures_read",
-            _ReadKeys(self._keys(route), line),
-            given_now=self._now(),
-            with_totals="1" if with_totals else "",
-            since=since,
-            name=name,
-            limit=ENTRIES,
+            [Call(_ReadKeys(self._keys(one.route), one.line), one.arguments(self._now())) for one in asked],
         )
-        return _Reading(
-            counters,
-            [(int(at), packed) for at, packed in zip(entries[::2], entries[1::2], strict=True)],
-            [(int(at), flat) for at, flat in zip(live[::2], live[1::2], strict=True)],
-        )
+        return [(one.route, _reading(reply)) for one, reply in zip(asked, replies, strict=True)]
 
     def _server_now_ms(self) -> int:
         now = self._clock.now_ms()
@@ -205,6 +221,23 @@ class Series:
     def _now(self) -> Any:
         now = self._clock.now_ms()
         return "" if now is None else now
+
+
+def _reading(reply: Any) -> _Reading:
+    _, counters, entries, live = reply
+    return _Reading(
+        counters,
+        [(int(at), packed) for at, packed in zip(entries[::2], entries[1::2], strict=True)],
+        [(int(at), flat) for at, flat in zip(live[::2], live[1::2], strict=True)],
+    )
+
+
+def _summed(reading: _Reading) -> dict[str, Figures]:
+    fields: dict[str, int] = defaultdict(int)
+    for flat in (reading.totals, *(flat for _, flat in reading.live)):
+        for field, number in _pairs(flat):
+            fields[field] += number
+    return by_type(fields)
 
 
 def _pairs(flat: Sequence[bytes]) -> Iterator[tuple[str, int]]:

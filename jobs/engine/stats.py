@@ -39,6 +39,10 @@ class Stats:
         self._series = series
 
     def snapshot(self) -> Snapshot:
+        with self._store.moment():
+            return self._snapshot()
+
+    def _snapshot(self) -> Snapshot:
         pools = self._pools.all()
         alive = [worker for worker in self._workers.all() if worker.alive]
         states = {state.value: sum(pool.count(state) for pool in pools) for state in JobState}
@@ -73,8 +77,8 @@ class Stats:
     def by_pool_and_type(self) -> dict[str, dict[str, Figures]]:
         """Pool → job type → its totals. They only grow."""
         found: dict[str, dict[str, Figures]] = defaultdict(lambda: defaultdict(Figures))
-        for route in self._topology.partitions():
-            for type_name, figures in self._series.totals(route).items():
+        for route, types in self._series.totals(self._topology.partitions()).items():
+            for type_name, figures in types.items():
                 found[route.pool][type_name].merge(figures)
         return {pool: dict(types) for pool, types in found.items()}
 

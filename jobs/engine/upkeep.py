@@ -33,7 +33,7 @@ class Upkeep:
 
     def fold_figures(self, route: Route) -> int:
         """Carries what was counted into totals and series, and drops what these keep no longer; how many 10 seconds."""
-        return self._series.fold(route)
+        return self._series.fold([route])
 
     def sweep_claims(self, bucket: int) -> int:
         """Drops the claims of one bucket (of 256) whose job is gone, and unique keys whose job has ended; how many."""

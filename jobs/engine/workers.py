@@ -145,7 +145,9 @@ class Workers:
 
     def all(self) -> list[Worker]:
         """All that beat within the last hour, hosts before their workers."""
+        return list(self._store.once("workers", self._all))
 
+    def _all(self) -> list[Worker]:
         def send(client: Any) -> list[Any]:
             pipeline = client.pipeline(transaction=False)
             pipeline.hgetall(self._keys.workers)

@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
@@ -20,7 +20,7 @@ from redis.exceptions import NoScriptError
 
 from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable
 from jobs.store import embedded, failures
-from jobs.store.scripts import script
+from jobs.store.scripts import Call, Script, script
 from jobs.store.urls import connect, shown_url
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ TURN_SECONDS = 0.1
 
 LONGEST_WAIT = 20.0
 """Seconds for which one wait may block: a connection that died silently is noticed soon after."""
+
+BUDGETS_KEPT = 4
+"""Connections with a budget that a thread keeps open, each for another budget."""
 
 PATIENCE_SECONDS = 6.0
 """How long a call keeps trying while the server restarts or fails over. With one answer's time on top it stays below
@@ -89,16 +92,45 @@ class Store:
             self._limits.seconds = before
 
     def _impatient_client(self, seconds: float) -> redis.Redis:
-        """A client of this thread whose answers may take no longer than the budget."""
-        kept = getattr(self._limits, "client", None)
-        if kept is None or kept[0] != (seconds, os.getpid()):
-            kept = ((seconds, os.getpid()), self._connect(seconds))
-            self._limits.client = kept
-        client: redis.Redis = kept[1]
-        return client
+        """A client of this thread whose answers may take no longer than the budget. One for each budget is kept: pages
+        go from one to another and back, and a connection costs as much as a dozen questions."""
+        if getattr(self._limits, "pid", None) != os.getpid():
+            self._limits.clients, self._limits.pid = {}, os.getpid()
+        clients: dict[float, redis.Redis] = self._limits.clients
+        if seconds not in clients:
+            if len(clients) >= BUDGETS_KEPT:
+                clients.pop(next(iter(clients))).close()
+            clients[seconds] = self._connect(seconds)
+        return clients[seconds]
+
+    @contextmanager
+    def moment(self) -> Iterator[None]:
+        """Within it, this thread reads what goes through ``once`` a single time: a page that asks the same thing in six
+        places tells of one moment, and asks once. Only for those who change nothing."""
+        if getattr(self._limits, "read", None) is not None:
+            yield  # within another one
+            return
+        self._limits.read = {}
+        try:
+            yield
+        finally:
+            self._limits.read = None
+
+    def once(self, name: Hashable, read: Callable[[], T]) -> T:
+        """What ``read`` answers; within a ``moment``, what it answered under this name before."""
+        known: dict[Hashable, Any] | None = getattr(self._limits, "read", None)
+        if known is None:
+            return read()
+        if name not in known:
+            known[name] = read()
+        found: T = known[name]
+        return found
 
     def time_ms(self) -> int:
         """The server's clock, Unix milliseconds."""
+        return self.once("time", self._time_ms)
+
+    def _time_ms(self) -> int:
         seconds, microseconds = self.read(lambda client: client.time(**_of_one_node(client)))
         return int(seconds) * 1000 + int(microseconds) // 1000
 
@@ -148,12 +180,36 @@ class Store:
             if sent and when_resent:
                 packed = found.pack(keys, {**arguments, **when_resent}, items)
             sent = True
-            try:
-                return client.evalsha(found.sha, len(found.keys), *packed)
-            except NoScriptError:
-                return client.eval(found.source, len(found.keys), *packed)
+            return _evaluated(client, found, packed)
 
         return self._call(send, resend=resend, changes=found.changes)
+
+    def run_each(self, name: str, calls: Sequence[Call]) -> list[Any]:
+        """Runs a script once for each of the calls, in one round trip; the replies in their order.
+
+        For scripts that may be carried out again: where the trip fails, all of it is sent once more.
+        """
+        if len(calls) <= 1:
+            return [self.run(name, call.keys, call.items, **call.arguments) for call in calls]
+        found = script(name)
+        packed = [found.pack(call.keys, call.arguments, call.items) for call in calls]
+
+        def send(client: Any) -> list[Any]:
+            if _is_cluster(client):  # its pipelines take no scripts
+                return [_evaluated(client, found, each) for each in packed]
+            pipeline = client.pipeline(transaction=False)
+            for each in packed:
+                pipeline.evalsha(found.sha, len(found.keys), *each)
+            replies = list(pipeline.execute(raise_on_error=False))
+            problems = [reply for reply in replies if isinstance(reply, Exception)]
+            if any(isinstance(problem, NoScriptError) for problem in problems):
+                return [_evaluated(client, found, each) for each in packed]
+            if problems:
+                raise problems[0]
+            return replies
+
+        replies: list[Any] = self._call(send, resend=True, changes=found.changes)
+        return replies
 
     def read(self, send: Callable[[Any], T]) -> T:
         """One request that changes nothing. StoreUnavailable."""
@@ -251,6 +307,13 @@ class Store:
         if url.startswith(("embedded:", "memory:")):
             url = embedded.ensure(url, self._var_dir)
         return connect(url, seconds)
+
+
+def _evaluated(client: Any, found: Script, packed: Sequence[Any]) -> Any:
+    try:
+        return client.evalsha(found.sha, len(found.keys), *packed)
+    except NoScriptError:
+        return client.eval(found.source, len(found.keys), *packed)
 
 
 def _entries(entries: Any) -> Any:

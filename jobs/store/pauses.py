@@ -24,6 +24,10 @@ UNREADABLE = Pause(by="unknown", at="")
 
 def read_pauses(store: Store) -> PauseState:
     """The document as it is now."""
+    return store.once("pauses", lambda: _read_pauses(store))
+
+
+def _read_pauses(store: Store) -> PauseState:
     keys = SettingKeys(store.namespace)
     raw: dict[bytes, bytes] = store.read(lambda client: client.hgetall(keys.pauses))
     found: dict[Scope, Pause] = {}

@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -44,6 +44,14 @@ _CHECKS = {
     "prefix": None,
 }
 """Type of a key → a command that takes no time and fails on every other type. A prefix is no key itself."""
+
+
+class Call(NamedTuple):
+    """What one call gives to a script."""
+
+    keys: object
+    arguments: Mapping[str, Any]
+    items: Sequence[Any] = ()
 
 
 class Script(msgspec.Struct, frozen=True):

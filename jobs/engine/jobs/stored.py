@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs.core.clock import Clock
 from jobs.core.job import Job, Route
-from jobs.engine.batches import READ_BATCH, batches
+from jobs.engine.batches import READ_BATCH, READS_AT_ONCE, batches
 from jobs.engine.holders import void_id
 from jobs.engine.jobs.ids import can_be_id
 from jobs.engine.jobs.refusals import not_found, problem, wrong_state
@@ -18,6 +18,7 @@ from jobs.store.codec.ids import route_in
 from jobs.store.codec.jobs import RawJob, decode_job
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, partition_keys
+from jobs.store.scripts import Call
 from jobs.store.topology import Topology
 
 _HALF_DONE_SECONDS = 0.05
@@ -48,15 +49,23 @@ class StoredJobs:
         """The jobs in the order of the ids, None for those that are not there."""
         wanted = list(job_ids)
         found: dict[str, Job | None] = {}
-        for route, ids in self.by_route(wanted):
-            for batch in batches(ids, limit=READ_BATCH):
-                found.update(zip(batch, self.read(route, batch), strict=True))
+        for parts in batches(self.parts(self.by_route(wanted)), limit=READS_AT_ONCE):
+            for (_, ids), jobs in zip(parts, self.read(parts), strict=True):
+                found.update(zip(ids, jobs, strict=True))
         return [found.get(job_id) for job_id in wanted]
 
-    def read(self, route: Route, job_ids: Sequence[str]) -> list[Job | None]:
-        """Jobs of one partition; at most ``READ_BATCH``."""
-        reply = self._store.run("job_read", self.keys(route), job_ids)
-        return [decode_job(route, job_id, RawJob(*raw)) for job_id, raw in zip(job_ids, reply, strict=True)]
+    @staticmethod
+    def parts(by_route: Iterable[tuple[Route, Sequence[str]]]) -> list[tuple[Route, Sequence[str]]]:
+        """The same in parts that one call may read."""
+        return [(route, part) for route, ids in by_route for part in batches(ids, limit=READ_BATCH)]
+
+    def read(self, parts: Sequence[tuple[Route, Sequence[str]]]) -> list[list[Job | None]]:
+        """Jobs of some partitions in one round trip; at most ``READ_BATCH`` ids in each part."""
+        replies = self._store.run_each("job_read", [Call(self.keys(route), {}, ids) for route, ids in parts])
+        return [
+            [decode_job(route, job_id, RawJob(*raw)) for job_id, raw in zip(ids, reply, strict=True)]
+            for (route, ids), reply in zip(parts, replies, strict=True)
+        ]
 
     def settled(self, job_id: str) -> Job | None:
         """The job; where it is not there yet, another look after the moment that its enqueue may take."""
