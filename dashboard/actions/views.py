@@ -123,6 +123,9 @@ def _ask(
     except UNREACHABLE:
         messages.error(request, f"{TROUBLE} Nothing was done.")
         return redirect(back)
+    except Refused as refused:
+        messages.error(request, str(refused))
+        return redirect(back)
     except SchedulerError as error:
         messages.error(request, f"{error} {error.fix}".strip())
         return redirect(back)

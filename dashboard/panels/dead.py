@@ -12,6 +12,7 @@ from dashboard.filters import Filters
 from dashboard.overall import Overall
 from dashboard.panels.base import Badge
 from dashboard.panels.jobs import Jobs
+from jobs.api import ErrorGroup, Page
 
 SAMPLE = 200
 """So many of the newest dead jobs that match are grouped by their error. The page says so when there are more."""
@@ -35,14 +36,22 @@ class Dead(Jobs):
         filters = context["filters"]
         return (
             context
-            | _summary(filters, overall, any_rows=bool(context["rows"]))
+            | _summary(filters, overall, _groups_from(context["page"], filters, overall))
             | {"tabs": None, "matching": _matching(context, filters, overall)}
             | (_group(filters, overall) if filters.group and context["rows"] and not filters.cursor else {})
         )
 
     def updates(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         context = super().updates(request, overall)
-        return context | _summary(context["filters"], overall, any_rows=bool(overall.count("dead")))
+        filters = context["filters"]
+        shown = overall.count("dead") and not filters.cursor
+        found = reads.error_groups(filters.selection(overall.now), SAMPLE) if shown else []
+        return context | _summary(filters, overall, found)
+
+
+def _groups_from(page: Page, filters: Filters, overall: Overall) -> list[ErrorGroup]:
+    """What the newest that match died of; nothing on the pages after the first."""
+    return [] if filters.cursor else reads.error_groups_from(page, filters.selection(overall.now), SAMPLE)
 
 
 def _group(filters: Filters, overall: Overall) -> dict[str, Any]:
@@ -59,9 +68,8 @@ def _group(filters: Filters, overall: Overall) -> dict[str, Any]:
     }
 
 
-def _summary(filters: Filters, overall: Overall, *, any_rows: bool) -> dict[str, Any]:
+def _summary(filters: Filters, overall: Overall, found: list[ErrorGroup]) -> dict[str, Any]:
     """The heading and the groups above the list: of the newest that match."""
-    found = reads.error_groups(filters.selection(overall.now), SAMPLE) if any_rows and not filters.cursor else []
     sampled, dead = sum(group.count for group in found), overall.count("dead")
     return {
         "groups": found,

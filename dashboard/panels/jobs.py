@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django.http import HttpRequest
+from django.urls import reverse
 
 from dashboard import reads, saved, stories, timeline
-from dashboard.actions.jobs import JobAction, bulk_actions, possible
+from dashboard.actions.jobs import bulk_actions, possible
 from dashboard.actions.matching import matching_actions
 from dashboard.filters import Filters
 from dashboard.overall import Overall
@@ -30,7 +31,6 @@ class Row:
 
     job: Job
     reason: str
-    actions: tuple[JobAction, ...]
     over: bool = False  # it is shown on an open page, but no longer matches that page's filter
 
 
@@ -51,7 +51,8 @@ class Jobs(Panel):
         page = reads.jobs(filters.selection(overall.now), filters.cursor, filters.limit)
         return {
             "filters": filters,
-            "rows": rows(request, page.items, overall),
+            "page": page,
+            "rows": rows(page.items, overall),
             "older": filters.at(page.next_cursor) if page.next_cursor else "",
             "scanned": page.scanned,
             "newest": filters.query if filters.cursor else None,
@@ -69,8 +70,11 @@ class Jobs(Panel):
         }
 
     def _links(self, filters: Filters) -> dict[str, Any]:
-        """What the links of rows to their own peek begin with."""
-        return {"peek_base": filters.at(filters.cursor) if filters.cursor else filters.query}
+        """What the links of rows to their own peek begin with, without a script and with one."""
+        return {
+            "peek_base": filters.at(filters.cursor) if filters.cursor else filters.query,
+            "peek_url": reverse("dashboard:fragment", args=["peek"]),
+        }
 
     def updates(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         """The rows an open page shows, as they are now, and how many newer ones there are.
@@ -91,7 +95,7 @@ class Jobs(Panel):
             **self._links(filters),
             "rows": [
                 replace(row, over=not selection.matches(row.job))
-                for row in rows(request, [found[id_] for id_ in ids if id_ in found], overall)
+                for row in rows([found[id_] for id_ in ids if id_ in found], overall)
             ],
             "gone": [id_ for id_ in ids if id_ not in found],
             "newer": newer,
@@ -119,5 +123,5 @@ def _peeked(request: HttpRequest, overall: Overall) -> dict[str, Any]:
     return peek(request, job, overall) if job is not None else {}
 
 
-def rows(request: HttpRequest, jobs: list[Job], overall: Overall) -> list[Row]:
-    return [Row(job, stories.beside_its_time(job, overall), possible(job, request.user)) for job in jobs]
+def rows(jobs: list[Job], overall: Overall) -> list[Row]:
+    return [Row(job, stories.beside_its_time(job, overall)) for job in jobs]

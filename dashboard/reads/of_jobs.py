@@ -81,6 +81,16 @@ def error_groups(selection: JobFilter, sample: int) -> list[ErrorGroup]:
         return api.error_groups(selection, sample=sample, look_at=LOOKS_AT)
 
 
+def error_groups_from(page: Page, selection: JobFilter, sample: int) -> list[ErrorGroup]:
+    """The same, where the first page of these jobs has been read: it is not looked through again."""
+    jobs, left = page.items[:sample], LOOKS_AT - page.scanned
+    with asking():
+        if page.next_cursor and len(jobs) < sample and left > 0:
+            more = sample - len(jobs)
+            jobs += api.list_jobs(selection, cursor=page.next_cursor, limit=more, look_at=left).items
+        return api.group_errors(jobs)
+
+
 def dead_sample(selection: JobFilter, sample: int) -> list[Job]:
     """The newest dead jobs that match, as far as they are among those that are looked at."""
     with asking():

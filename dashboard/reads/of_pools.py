@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 from dashboard.kept import Kept
 from dashboard.reads.whole import HISTORY_BUDGET_SECONDS, asking
@@ -18,6 +17,9 @@ HISTORY_EVERY_SECONDS = 2.0
 
 PACE_EVERY_SECONDS = 10.0
 """So often it is read what each pool did lately: as often as the engine closes a step of its series."""
+
+PACES_KEPT = 100
+"""Choices of pools of which it is remembered."""
 
 DIAGNOSIS_EVERY_SECONDS = 15.0
 DIAGNOSIS_SECONDS = 5.0
@@ -36,7 +38,7 @@ class Verdict:
 
 
 _points: dict[tuple[str, int], Kept[list[Point]]] = {}
-_pace: defaultdict[str, Kept[list[Point]]] = defaultdict(lambda: Kept(PACE_EVERY_SECONDS))
+_pace: defaultdict[frozenset[str], Kept[dict[str, list[Point]]]] = defaultdict(lambda: Kept(PACE_EVERY_SECONDS))
 _shares: Kept[dict[str, dict[str, Figures]]] = Kept(PACE_EVERY_SECONDS)
 _diagnosis: Kept[list[Verdict]] = Kept(DIAGNOSIS_EVERY_SECONDS)
 
@@ -68,8 +70,10 @@ def types_of(pool: str) -> dict[str, Figures]:
 
 def pace(names: Sequence[str]) -> dict[str, list[Point]]:
     """What each of these pools did in the last hour, read at most every 10 s."""
+    if len(_pace) > PACES_KEPT:
+        _pace.clear()
     with asking():
-        return {name: _pace[name].read(partial(api.stats.points, name, 60)) for name in names}
+        return _pace[frozenset(names)].read(lambda: api.stats.points_of_pools(names))
 
 
 def points(pool: str, minutes: int) -> list[Point]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -128,9 +129,13 @@ def middle_cut(text: str, limit: int = 26) -> str:
 @register.simple_tag
 def icon(name: str) -> SafeString:
     """A shape of the sprite. Decoration: the word beside it says the same."""
-    return format_html(
-        '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', static("dashboard/icons.svg"), name
-    )
+    return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', _sprite(), name)
+
+
+@lru_cache(1)
+def _sprite() -> str:
+    """Where the shapes are: the same for as long as the process runs, and asked for a hundred times a page."""
+    return static("dashboard/icons.svg")
 
 
 @register.simple_tag(takes_context=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.api import audit, bulk, matching, mutes, pools, reach, scheduler, stats, topology, types, workers, workflows
 from jobs.api.bulk import amove, move
 from jobs.api.configuration import Setting, settings
-from jobs.api.dead_letters import ErrorGroup, aerror_groups, error_groups, newest_dead
+from jobs.api.dead_letters import ErrorGroup, aerror_groups, error_groups, group_errors, newest_dead
 from jobs.api.following import follow
 from jobs.api.handle import JobHandle
 from jobs.api.job_type import JobType, job
@@ -198,6 +198,7 @@ __all__ = [
     "follow",
     "get_job",
     "get_jobs",
+    "group_errors",
     "job",
     "job_logs",
     "job_types",

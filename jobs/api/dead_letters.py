@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -9,8 +10,7 @@ import msgspec
 
 from jobs.api.asynchronous import twin
 from jobs.api.jobs import list_jobs
-from jobs.api.redaction import shown
-from jobs.core.fingerprint import fingerprint, normalised, parts_of
+from jobs.core.fingerprint import fingerprint, normalised
 from jobs.core.job import Job, iso, moment
 from jobs.core.states import JobState
 from jobs.engine import JobFilter, get_engine
@@ -56,11 +56,18 @@ def error_groups(
 
     Counts are of the sample: their sum below ``sample`` means that all matching jobs were looked at.
     """
-    wanted = msgspec.structs.replace(filter or JobFilter(), states=(JobState.DEAD,))
+    return group_errors(
+        newest_dead(msgspec.structs.replace(filter or JobFilter(), states=(JobState.DEAD,)), sample, look_at)
+    )
+
+
+def group_errors(jobs: Iterable[Job]) -> list[ErrorGroup]:
+    """Dead jobs, newest first, by what they died of; the largest group first."""
     groups: dict[str, ErrorGroup] = {}
-    now = moment(get_engine().jobs.server_now_ms())
-    for job in newest_dead(wanted, sample, look_at):
-        error_type, message, place = parts_of(shown(job).error)
+    engine = get_engine()
+    now, visible = moment(engine.jobs.server_now_ms()), engine.visible
+    for job in jobs:
+        error_type, message, place = visible.error_parts(job)
         mark = fingerprint(error_type, message, place)  # of what is shown, as the filter of that name looks at it
         group = groups.get(mark)
         if group is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from hmac import compare_digest
 from typing import Any
@@ -37,6 +38,11 @@ def points(
 ) -> list[Point]:
     """The same as ``series`` with figures that add up (``jobs.core.figures``), for longer steps."""
     return get_engine().stats.points(pool, minutes, type=type, step=step)
+
+
+def points_of_pools(pools: Sequence[str], minutes: float = 60) -> dict[str, list[Point]]:
+    """The same for each of these pools, in as few round trips as for one."""
+    return get_engine().stats.points_of_pools(pools, minutes)
 
 
 def by_pool_and_type() -> dict[str, dict[str, Figures]]:
@@ -75,5 +81,6 @@ aby_pool_and_type = twin(by_pool_and_type)
 adurations = twin(durations)
 aseries = twin(series)
 apoints = twin(points)
+apoints_of_pools = twin(points_of_pools)
 abacklog = twin(backlog)
 anext_due = twin(next_due)

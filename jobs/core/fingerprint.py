@@ -5,7 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
+
+REMEMBERED = 256
+"""Messages and tracebacks: jobs that die of one error mostly die of the very same."""
 
 
 def fingerprint_of(error: Mapping[str, Any] | None) -> str:
@@ -26,6 +30,7 @@ def fingerprint(error_type: str, message: str, place: str) -> str:
     return hashlib.blake2b(parts.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
+@lru_cache(REMEMBERED)
 def normalised(message: str) -> str:
     """The message with numbers, ids, addresses, quoted text and mail addresses replaced by marks."""
     for pattern, mark in _VARYING:
@@ -33,6 +38,7 @@ def normalised(message: str) -> str:
     return message
 
 
+@lru_cache(REMEMBERED)
 def own_frame(traceback: str) -> str:
     """``file:function`` of the deepest frame outside installed packages and Python itself, or of the deepest at all.
 

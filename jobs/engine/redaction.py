@@ -70,8 +70,13 @@ class Visible:
         """Of the error that it ended with, as people may see it: one of the whole message would confirm to them what
         they guess of its hidden part.
         """
+        return fingerprint(*self.error_parts(job))
+
+    def error_parts(self, job: Job) -> tuple[str, str, str]:
+        """Class, message and place of the error that it ended with, as people may see them."""
         secrets = self._redaction.secrets(job.payload, hidden_in(job))
-        return fingerprint(*(self.text(part, secrets) for part in parts_of(job.error)))
+        error_type, message, place = (self.text(part, secrets) for part in parts_of(job.error))
+        return error_type, message, place
 
     def quoted(self, job: Job, text: str) -> str:
         """A text that may quote what the job holds, such as a key of its limits."""

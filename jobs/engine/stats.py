@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -97,6 +98,11 @@ class Stats:
     ) -> list[Point]:
         """The same as objects, for whoever adds them up."""
         return self._series.points(self._topology.partitions(pool), minutes, type_name=type, step=step)
+
+    def points_of_pools(self, pools: Sequence[str], minutes: float = 60) -> dict[str, list[Point]]:
+        """The same for each of these pools."""
+        groups = [self._topology.partitions(pool) for pool in pools]
+        return dict(zip(pools, self._series.points_of(groups, minutes), strict=True))
 
     def durations(self, pool: str | None = None, minutes: float = 60, *, type: str | None = None) -> dict[str, Any]:
         """Waiting and running time over the last ``minutes``: ``wait`` and ``run`` as in ``series``."""

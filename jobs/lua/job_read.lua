@@ -12,6 +12,11 @@ local progress = KEYS[8] -- hash: id -> progress
 local throttled = KEYS[9] -- zset: id -> place
 local items = 1 -- ARGV[1..]: id
 
+local body, ended, result, told = {}, {}, {}, {}
+if #ARGV > 0 then
+  body, ended = redis.call('HMGET', bodies, unpack(ARGV)), redis.call('HMGET', attempts, unpack(ARGV))
+  result, told = redis.call('HMGET', results, unpack(ARGV)), redis.call('HMGET', progress, unpack(ARGV))
+end
 local reply = {}
 for i, id in ipairs(ARGV) do
   local raw = redis.call('HGET', states, id)
@@ -20,13 +25,13 @@ for i, id in ipairs(ARGV) do
     waiting = redis.call('ZSCORE', scheduled, id) and 'scheduled' or (line ~= '' and 'ready' or '')
   end
   reply[i] = {
-    redis.call('HGET', bodies, id),
+    body[i],
     raw,
     waiting,
     redis.call('ZSCORE', leased, id),
-    redis.call('HGET', attempts, id),
-    redis.call('HGET', results, id),
-    redis.call('HGET', progress, id),
+    ended[i],
+    result[i],
+    told[i],
     line,
   }
 end

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from dashboard import reads
-from dashboard.actions import matching
+from dashboard.actions import BY_SLUG, matching
 from dashboard.filters import PAGE_MAX
 from jobs import api
 from jobs.engine import reset_engine
@@ -356,3 +356,15 @@ class TestAllThatMatch:
         one = viewer.get(page).content.decode().partition("<main")[2].partition("<footer")[0]
         assert "/actions/" not in one
         assert "There is no bulk operation" in text(viewer.get("/dashboard/bulk/", {"id": "gone"}))
+
+
+def test_no_question_about_nothing_or_about_what_there_is_not_ends_in_a_server_error(
+    administrator: Client, shop: Shop
+) -> None:
+    answers = {
+        (slug, query): administrator.get(f"{action.url}{query}").status_code
+        for slug, action in BY_SLUG.items()
+        for query in ("", "?id=", "?id=nonsense", "?id=a:b:c&pool=nowhere&node=nowhere&state=nonsense")
+    }
+
+    assert {asked: status for asked, status in answers.items() if status not in (200, 302, 303, 400, 404, 409)} == {}
