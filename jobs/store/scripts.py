@@ -17,8 +17,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,14 +65,15 @@ class Script(msgspec.Struct, frozen=True):
     arguments: tuple[str, ...]
     takes_items: bool
     changes: bool  # False: it only reads
+    keys_of: Callable[[Any], Iterable[Any]]
+    arguments_of: Callable[[Any], Iterable[Any]]
 
     def pack(self, keys: object, arguments: Mapping[str, Any], items: Sequence[Any]) -> list[Any]:
         """Keys and arguments in the order of the signature; TypeError where they do not fit it."""
         if len(arguments) != len(self.arguments) or (items and not self.takes_items):
             self._refuse(arguments)
         try:
-            packed = [getattr(keys, name) for name in self.keys]
-            packed += [arguments[name] for name in self.arguments]
+            packed = [*self.keys_of(keys), *self.arguments_of(arguments)]
         except KeyError:
             self._refuse(arguments)
         packed += items
@@ -95,7 +97,16 @@ def read_script(directory: Path, name: str) -> Script:
     if items and int(items[1]) != len(arguments) + 1:
         raise ValueError(f"{name}.lua: items begin at ARGV[{items[1]}], after {len(arguments)} named arguments")
     sha = hashlib.sha1(body.encode(), usedforsecurity=False).hexdigest()
-    return Script(name, body, sha, keys, arguments, bool(items), changes)
+    return Script(
+        name, body, sha, keys, arguments, bool(items), changes, _all(attrgetter, keys), _all(itemgetter, arguments)
+    )
+
+
+def _all(getter: Callable[..., Callable[[Any], Any]], names: tuple[str, ...]) -> Callable[[Any], Iterable[Any]]:
+    """One call for all names: ``attrgetter`` and ``itemgetter`` answer with a tuple where they have several."""
+    if len(names) > 1:
+        return getter(*names)
+    return lambda source: [getter(name)(source) for name in names]
 
 
 def _type_checks(name: str, text: str) -> str:

@@ -17,6 +17,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from jobs.exceptions import OptionInvalid
+from jobs.store.client import Client, Pool
 
 CONNECT_SECONDS = 3.0
 
@@ -57,11 +58,11 @@ def _connect_one(url: str, scheme: str, options: dict[str, Any]) -> redis.Redis:
     if scheme == "unix":
         del options["socket_keepalive"]
     try:
-        client = redis.Redis.from_url(url, **options)
-        pool = client.connection_pool
+        pool = _untyped(Pool).from_url(url, **options)
         pool.connection_class(**pool.connection_kwargs)  # opens nothing, but refuses parameters that it does not know
     except (ValueError, TypeError) as error:
         raise OptionInvalid(f"SCHEDULER_REDIS_URL cannot be used: {error}.") from error
+    client: redis.Redis = _untyped(Client)(connection_pool=pool)
     return client
 
 

@@ -105,16 +105,15 @@ class Creation:
     ) -> list[Enqueued]:
         if not payloads:
             return []
-        made_before = ids is not None
-        all_ids = list(ids) if ids is not None else self.new_ids(spec.pool, len(payloads))
-        route = route_in(all_ids[0])
-        if route is None or len(all_ids) != len(payloads):
+        route = self._topology.route_for(spec.pool) if ids is None else route_in(ids[0])
+        if route is None or (ids is not None and len(ids) != len(payloads)):
             raise OptionInvalid("One id of ours is needed for each payload.")
+        check_ids = "" if ids is None else "2"  # "2": whoever knew the ids before may have sent them before
+        all_ids = new_ids(route, len(payloads)) if ids is None else list(ids)
         created: list[Enqueued] = []
         for batch in batches(payloads, len):
             batch_ids = all_ids[len(created) : len(created) + len(batch)]
             to_follow = len(all_ids) - len(created) - len(batch_ids)  # all of them find room, or none is created
-            check_ids = "2" if made_before else ""
             now, due, _ = self._create(
                 spec, route, batch_ids, batch, header=header, check_ids=check_ids, to_follow=to_follow
             )

@@ -11,15 +11,21 @@ from jobs.core.job import Route
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford: sorts like the number, no look-alikes
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
-_NUMBER = re.compile(r"[0-9]{1,9}\Z")
+_ROUTE = r"(.+)\.([0-9]{1,9})\.([0-9]{1,9})"
+_match_route = re.compile(_ROUTE, re.DOTALL).fullmatch
+_match_id = re.compile(rf"[{_ALPHABET}]{{20}}-{_ROUTE}", re.DOTALL).fullmatch
 
 
-def _base32(number: int, pairs: int) -> str:
-    text = ""
-    for _ in range(pairs):
-        number, low = divmod(number, 1024)
-        text = _PAIRS[low] + text
-    return text
+def _base32(bits: int) -> str:
+    """50 bits as ten letters."""
+    pairs = _PAIRS
+    return (
+        pairs[bits >> 40 & 1023]
+        + pairs[bits >> 30 & 1023]
+        + pairs[bits >> 20 & 1023]
+        + pairs[bits >> 10 & 1023]
+        + pairs[bits & 1023]
+    )
 
 
 def new_ids(route: Route, count: int) -> list[str]:
@@ -27,44 +33,41 @@ def new_ids(route: Route, count: int) -> list[str]:
 
     50 bits of time, 50 of chance; the chance of one call grows by one per id, from a start below 2^49.
     """
-    stamp = _base32(time.time_ns() // 1_000_000, 5)
+    stamp = _base32(time.time_ns() // 1_000_000)
     chance = secrets.randbits(49)
     tail = f"-{route}"
     ids: list[str] = []
     while len(ids) < count:
-        high, low = divmod(chance, 1024)
-        head = stamp + _base32(high, 4)  # only the last pair of letters changes from one id to the next
+        low = chance & 1023
+        head = stamp + _base32(chance)[:-2]  # only the last pair of letters changes from one id to the next
         ids += [head + pair + tail for pair in _PAIRS[low : low + count - len(ids)]]
-        chance = (high + 1) * 1024
+        chance += 1024 - low
     return ids
 
 
 def new_head() -> str:
     """The first part of such an id, which says when it was made and nothing of a route."""
-    return _base32(time.time_ns() // 1_000_000, 5) + _base32(secrets.randbits(50), 5)
+    return _base32(time.time_ns() // 1_000_000) + _base32(secrets.randbits(50))
 
 
 def derived_id(time_ms: int, name: str, route: Route) -> str:
     """An id of the same form, made of a time and a name instead of chance: the same for the same."""
     digest = blake2b(f"{name}\0{time_ms}".encode(), digest_size=7).digest()
-    return f"{_base32(max(0, time_ms), 5)}{_base32(int.from_bytes(digest, 'big') >> 6, 5)}-{route}"
+    return f"{_base32(max(0, time_ms))}{_base32(int.from_bytes(digest, 'big') >> 6)}-{route}"
 
 
 def route_in(job_id: str) -> Route | None:
     """The route that an id of ours carries; None for a caller's id."""
-    if len(job_id) < 26 or job_id[20] != "-":
-        return None
-    if not all(letter in _ALPHABET for letter in job_id[:20]):
-        return None
-    return parse_route(job_id[21:])
+    return _route(_match_id(job_id))
 
 
 def parse_route(text: str) -> Route | None:
     """``pool.version.partition`` → Route; None where the text is no route."""
-    pool, version, partition = ([*text.rsplit(".", 2), "", ""])[:3]
-    if pool and _NUMBER.match(version) and _NUMBER.match(partition):
-        return Route(pool, int(version), int(partition))
-    return None
+    return _route(_match_route(text))
+
+
+def _route(found: re.Match[str] | None) -> Route | None:
+    return Route(found[1], int(found[2]), int(found[3])) if found else None
 
 
 def claimed_route(holder: str) -> Route | None:
