@@ -49,11 +49,12 @@ class Client(redis.Redis):
     """Sends once, and raises what comes of it."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        pool = self.connection_pool
+        pool: Any = self.connection_pool
         connection = pool.get_connection()
+        parse: Any = self.parse_response
         try:
             connection.send_command(*args)
-            return self.parse_response(connection, args[0], **options)
+            return parse(connection, args[0], **options)
         except ResponseError:
             raise  # an answer like any other
         except BaseException:

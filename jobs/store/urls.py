@@ -62,7 +62,7 @@ def _connect_one(url: str, scheme: str, options: dict[str, Any]) -> redis.Redis:
         pool.connection_class(**pool.connection_kwargs)  # opens nothing, but refuses parameters that it does not know
     except (ValueError, TypeError) as error:
         raise OptionInvalid(f"SCHEDULER_REDIS_URL cannot be used: {error}.") from error
-    client: redis.Redis = _untyped(Client)(connection_pool=pool)
+    client: redis.Redis = _untyped(Client).from_pool(pool)
     return client
 
 

@@ -1,7 +1,8 @@
 """Leases jobs for the slots of a child: as many as they can use soon, from every partition in turn.
 
 It waits in one place for everything that may let it go on (room in a slot, news from the server, a due time, the end):
-its bell. While a partition is known to be empty it is asleep, and costs the server nothing.
+its bell. While a partition is known to be empty it is asleep, and costs the server nothing. A job that ends this sleep
+is leased by the thread that was woken for it: waking another would take its time.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Fetcher(threading.Thread):
         self._announce = announce
         self._on_spent = on_spent
         self._bell = threading.Event()
-        self._woken: set[Route] = set()  # the waiters add, this thread empties; both in one operation
+        self._woken: set[Route] = set()  # others add, this thread empties; both in one operation
+        self._at_work = threading.Lock()  # whoever holds it may change what is below
         self._leasing = threading.Lock()
         self._quiet = False
         self._routes: list[Route] = []
@@ -149,16 +151,52 @@ class Fetcher(threading.Thread):
     def run(self) -> None:
         while not self._quiet:
             try:
-                self._refresh()
-                self._permits.turn()
-                self._naps.prolong(self._engine.leases.none_waits)
-                if not self._lease_from_each():
-                    self._return_stalled()
-                    self._rest()
+                with self._at_work:
+                    rest_seconds = self._go_round()
                 self._trouble = None
                 self._backoff.reset()
             except Exception as error:
                 self._stumble(error)
+            else:
+                self._rest(rest_seconds)
+
+    def _go_round(self) -> float:
+        """Does all that there is to do now; how many seconds to rest after it."""
+        while self._woken:
+            self._naps.wake(self._woken.pop())
+        self._refresh()
+        self._permits.turn()
+        self._naps.prolong(self._engine.leases.none_waits)
+        if self._lease_from_each():
+            return 0.0
+        self._return_stalled()
+        with_room = [route for route in self._routes if self._room(route.pool) > 0]
+        self._arm_waiters(with_room)
+        return self._seconds_to_rest(with_room)
+
+    def _rest(self, seconds: float) -> None:
+        if seconds > 0:
+            self._bell.wait(seconds)
+            self._bell.clear()
+
+    def _lease_woken(self, route: Route) -> None:
+        """From a waiter's thread: the partition has something. Should that fail, the fetcher finds it awake."""
+        if self._shares is not None or not self._at_work.acquire(blocking=False):
+            self._woken.add(route)
+            return
+        try:
+            self._naps.wake(route)
+            if (room := self._room(route.pool)) > 0:
+                self._lease(route, room)
+        except Exception:
+            log.debug("the fetcher tries again", exc_info=True)
+        finally:
+            self._at_work.release()
+
+    def _waiter_ended(self, doubtful: Iterable[Route]) -> None:
+        """From a waiter's thread, at the end of each wait; of the ``doubtful`` partitions a wake-up may be lost."""
+        self._woken.update(doubtful)
+        self._bell.set()
 
     def _stumble(self, error: Exception) -> None:
         expected = isinstance(error, ENVIRONMENT_ERRORS)
@@ -206,7 +244,7 @@ class Fetcher(threading.Thread):
 
     def _line(self, name: str) -> Line:
         if name not in self._lines:
-            waiter = Waiter(self._engine, self._woken.add, self._bell.set)
+            waiter = Waiter(self._engine, self._lease_woken, self._waiter_ended)
             self._lines[name] = Line(self._new_pool(name, 0, self._ring), waiter)
         return self._lines[name]
 
@@ -318,15 +356,10 @@ class Fetcher(threading.Thread):
 
     # waiting
 
-    def _rest(self) -> None:
-        with_room = [route for route in self._routes if self._room(route.pool) > 0]
+    def _arm_waiters(self, with_room: list[Route]) -> None:
         for line in self._lines.values():
             if not line.waiter.is_armed and (empty := self._empty_routes(line, with_room)):
                 line.waiter.arm(empty, self._naps.longest)
-        self._bell.wait(self._seconds_to_rest(with_room))
-        self._bell.clear()
-        while self._woken:
-            self._naps.wake(self._woken.pop())
 
     def _empty_routes(self, line: Line, with_room: list[Route]) -> list[Route]:
         """What a pool with room may wait for. One without must not: it would take the wake-up away from others."""

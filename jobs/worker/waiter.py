@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from jobs.core.job import Route
 from jobs.engine import Engine
@@ -18,9 +18,14 @@ class Waiter:
 
     A wait that has begun cannot be changed. So each pool has one: what it waits for is always that pool, and a pool
     that gets room again is never deaf because the wait began when it had none.
+
+    ``on_woken`` takes up the work of a partition that has some. ``on_end`` comes after each wait, with the partitions
+    of which it is not known whether they have any.
     """
 
-    def __init__(self, engine: Engine, on_woken: Callable[[Route], object], on_end: Callable[[], object]) -> None:
+    def __init__(
+        self, engine: Engine, on_woken: Callable[[Route], object], on_end: Callable[[Sequence[Route]], object]
+    ) -> None:
         self._engine = engine
         self._on_woken = on_woken
         self._on_end = on_end
@@ -44,21 +49,19 @@ class Waiter:
     def _serve(self) -> None:
         while True:
             self._requests.acquire()
-            if self._request is not None:
-                self._wait(*self._request)
+            doubtful = self._wait(*self._request) if self._request is not None else []
             self._request = None
-            self._on_end()
+            self._on_end(doubtful)
 
-    def _wait(self, routes: list[Route], timeout: float) -> None:
+    def _wait(self, routes: list[Route], timeout: float) -> list[Route]:
         try:
             route = self._engine.leases.wait_for_work(routes, timeout)
         except Exception as error:
             if not isinstance(error, ENVIRONMENT_ERRORS):
                 log.exception("waiting for work failed")
             sleep(self._backoff.next_seconds())
-            for route in routes:  # what came meanwhile has woken nobody: the fetcher shall look, and see what is wrong
-                self._on_woken(route)
-        else:
-            self._backoff.reset()
-            if route is not None:
-                self._on_woken(route)
+            return routes  # what came meanwhile has woken nobody: the fetcher shall look, and see what is wrong
+        self._backoff.reset()
+        if route is not None:
+            self._on_woken(route)
+        return []

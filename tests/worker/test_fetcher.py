@@ -143,6 +143,43 @@ def test_a_wait_for_work_ends_when_work_comes(parts: Parts, gate: Gate, start_fe
     assert time.monotonic() - begun < soon(2.0)
 
 
+def test_whoever_is_woken_for_a_job_leases_it(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    takers: list[str] = []
+    lease = parts.engine.leases.lease
+    fetcher = start_fetcher()
+    eventually(lambda: fetcher.is_idle)
+
+    def noting(*args: Any, **kwargs: Any) -> Any:
+        takers.append(threading.current_thread().name)
+        return lease(*args, **kwargs)
+
+    monkeypatch.setattr(parts.engine.leases, "lease", noting)
+    parts.enqueue()
+
+    eventually(lambda: gate.begun)
+    assert takers[:1] == ["waiter"]
+
+
+def test_a_job_that_the_woken_could_not_lease_is_leased_by_the_fetcher(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = parts.engine.leases.lease
+    fetcher = start_fetcher()
+    eventually(lambda: fetcher.is_idle)
+
+    def failing(*args: Any, **kwargs: Any) -> Any:
+        if threading.current_thread().name == "waiter":
+            raise OutcomeUnknown("cut off")
+        return lease(*args, **kwargs)
+
+    monkeypatch.setattr(parts.engine.leases, "lease", failing)
+    ids = parts.enqueue()
+
+    eventually(lambda: gate.begun == ids)
+
+
 def test_a_job_whose_wake_up_was_lost_is_found_in_whichever_pool(
     parts: Parts, gate: Gate, start_fetcher: StartFetcher
 ) -> None:

@@ -1,0 +1,69 @@
+"""The shorter way to the server keeps what redis-py's own way promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+from redis.exceptions import ResponseError
+
+from jobs.store.connection import Store
+from jobs.store.urls import connect
+
+
+@pytest.fixture
+def client(store: Store) -> Iterator[redis.Redis]:
+    client = connect(store.url, 5.0)
+    yield client
+    client.close()
+
+
+def test_commands_share_one_connection(client: redis.Redis) -> None:
+    first = client.client_id()
+
+    with client.pipeline(transaction=False) as pipeline:
+        pipeline.client_id()
+        assert pipeline.execute() == [first]
+    assert client.client_id() == first
+
+
+def test_a_refusal_is_an_answer_and_costs_no_connection(client: redis.Redis) -> None:
+    before = client.client_id()
+
+    with pytest.raises(ResponseError):
+        client.execute_command("NO SUCH COMMAND")
+
+    assert client.client_id() == before
+
+
+def test_a_connection_that_the_server_has_closed_is_opened_anew(client: redis.Redis, store: Store) -> None:
+    store.client.client_kill_filter(_id=client.client_id())
+
+    assert client.ping()
+
+
+def test_whoever_is_interrupted_leaves_no_answer_for_the_next(
+    client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.ping()
+    (connection,) = client.connection_pool._rested
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "read_response", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            client.echo("for nobody")
+
+    assert client.echo("for us") == b"for us"
+
+
+def test_closing_closes_what_rests(client: redis.Redis, store: Store) -> None:
+    mine = client.client_id()
+
+    client.close()
+
+    assert str(mine) not in {other["id"] for other in store.client.client_list()}
+
+
+def _interrupted(*_: Any, **__: Any) -> Any:
+    raise KeyboardInterrupt
