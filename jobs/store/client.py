@@ -8,6 +8,7 @@ start waits for three commands in a row.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import redis
@@ -59,6 +60,26 @@ class Client(redis.Redis):
             raise  # an answer like any other
         except BaseException:
             connection.disconnect()  # the answer may still come, and would be taken for that of the next command
+            raise
+        finally:
+            pool.release(connection)
+
+    def in_flight(self, commands: Iterable[Sequence[Any]]) -> Iterator[Any]:
+        """The answers to the commands, in order. Each is made and sent before the answer to the one before it is
+        awaited: the server has always something to do. What it refuses, or what breaks, ends it for all of them."""
+        pool: Any = self.connection_pool
+        connection = pool.get_connection()
+        is_awaited = False
+        try:
+            for command in commands:
+                connection.send_command(*command)
+                if is_awaited:
+                    yield connection.read_response()
+                is_awaited = True
+            if is_awaited:
+                yield connection.read_response()
+        except BaseException:
+            connection.disconnect()
             raise
         finally:
             pool.release(connection)

@@ -6,10 +6,10 @@ import os
 import random
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import cycle
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +20,7 @@ from redis.exceptions import NoScriptError
 
 from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable
 from jobs.store import embedded, failures
+from jobs.store.client import Client
 from jobs.store.scripts import Call, Script, script
 from jobs.store.urls import connect, shown_url
 
@@ -167,13 +168,14 @@ class Store:
         *,
         resend: bool = True,
         when_resent: Mapping[str, Any] | None = None,
+        sent_before: bool = False,
         **arguments: Any,
     ) -> Any:
-        """Runs a script by name. ``when_resent``: arguments that differ when it is sent again. See ``call`` for
-        errors."""
+        """Runs a script by name. ``when_resent``: arguments that differ when it is sent again; ``sent_before``: that is
+        so the first time already. See ``call`` for errors."""
         found = script(name)
         packed = found.pack(keys, arguments, items)
-        sent = False
+        sent = sent_before
 
         def send(client: Any) -> Any:
             nonlocal sent, packed
@@ -182,7 +184,41 @@ class Store:
             sent = True
             return _evaluated(client, found, packed)
 
-        return self._call(send, resend=resend, changes=found.changes)
+        return self._call(send, resend=resend, changes=found.changes, sent_before=sent_before)
+
+    def run_ahead(self, name: str, calls: Iterable[Call], *, when_resent: Mapping[str, Any]) -> Iterator[Any]:
+        """Runs a script for each of the calls, in order; the replies as they come. Each call is sent before the one
+        before it is answered: the server works while the next is made.
+
+        The first goes by itself, and teaches the server the script. Should a later one fail, then that and the one
+        behind it may have been carried out: both are sent again, one by one, with ``when_resent``.
+        """
+        found = script(name)
+        coming = iter(calls)
+        unanswered: deque[Call] = deque()
+
+        def commands() -> Iterator[tuple[Any, ...]]:
+            for call in coming:
+                unanswered.append(call)
+                yield ("EVALSHA", found.sha, len(found.keys), *found.pack(call.keys, call.arguments, call.items))
+
+        def by_itself(call: Call, *, sent_before: bool) -> Any:
+            return self.run(
+                name, call.keys, call.items, when_resent=when_resent, sent_before=sent_before, **call.arguments
+            )
+
+        for call in islice(coming, 1):
+            yield by_itself(call, sent_before=False)
+        client = self.client
+        if isinstance(client, Client) and getattr(self._limits, "seconds", None) is None:
+            with suppress(*failures.ERRORS_OF_REDIS, UnicodeError):
+                for reply in client.in_flight(commands()):
+                    unanswered.popleft()
+                    yield reply
+        for call in unanswered:
+            yield by_itself(call, sent_before=True)
+        for call in coming:
+            yield by_itself(call, sent_before=False)
 
     def run_each(self, name: str, calls: Sequence[Call]) -> list[Any]:
         """Runs a script once for each of the calls, in one round trip; the replies in their order.
@@ -223,11 +259,10 @@ class Store:
         """
         return self._call(send, resend=resend, changes=True)
 
-    def _call(self, send: Callable[[Any], T], *, resend: bool, changes: bool) -> T:
+    def _call(self, send: Callable[[Any], T], *, resend: bool, changes: bool, sent_before: bool = False) -> T:
         budget = getattr(self._limits, "seconds", None)
         deadline = time.monotonic() + (self.patience if budget is None else min(budget, self.patience))
         pause = 0.02
-        sent_before = False
         while True:
             try:
                 return send(self.client if budget is None else self._impatient_client(budget))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from jobs.conf import get_settings
 from jobs.core.job import JobSpec, Unique
 from jobs.engine import Completion, Engine
 from jobs.exceptions import DuplicateJob, OutcomeUnknown
+from jobs.store.client import Client
 from jobs.store.connection import Store
 from jobs.store.scripts import script
 from tests.faults.proxy import CLEAR, Proxy, Weather
@@ -83,6 +85,35 @@ def test_an_enqueue_makes_its_jobs_once(
     assert proxy.taken["lose reply"] == 1
     assert live(steps) == ids
     assert steps.engine.stats.types()["t"]["enqueued"] == count + 1
+
+
+@pytest.mark.parametrize("harm", ["lost reply", "lost script"])
+def test_an_enqueue_of_thousands_makes_each_once(
+    steps: Steps, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    """From the second batch on, each is sent before the one before it is answered: two of them are cut off."""
+    happens, in_flight = proxy._happens, Client.in_flight
+
+    def happens_once(chance: float, fault: str) -> bool:
+        if chance and fault == "lose reply":
+            proxy.weather = CLEAR
+        return happens(chance, fault)
+
+    def harmed(client: Client, commands: Iterable[Any]) -> Iterator[Any]:
+        if harm == "lost reply":
+            proxy.weather = Weather(lose_reply=1.0)
+        else:
+            client.script_flush()
+        return in_flight(client, commands)
+
+    monkeypatch.setattr(proxy, "_happens", happens_once)
+    monkeypatch.setattr(Client, "in_flight", harmed)
+
+    ids = steps.enqueue_many(3500)
+
+    assert proxy.taken["lose reply"] == (harm == "lost reply")
+    assert sorted(chain.from_iterable(iter(lambda: live(steps), []))) == ids
+    assert steps.engine.stats.types()["t"]["enqueued"] == 3501
 
 
 @pytest.mark.parametrize("name", ["holder_take", "job_enqueue"])

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
 import redis
 from redis.exceptions import ResponseError
 
+from jobs.store.client import Client
 from jobs.store.connection import Store
 from jobs.store.urls import connect
+
+
+def _interrupted(*_: Any, **__: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+def _in_flight(client: redis.Redis, commands: Iterable[Sequence[Any]]) -> Iterator[Any]:
+    assert isinstance(client, Client)
+    return client.in_flight(commands)
 
 
 @pytest.fixture
@@ -65,5 +75,31 @@ def test_closing_closes_what_rests(client: redis.Redis, store: Store) -> None:
     assert str(mine) not in {other["id"] for other in store.client.client_list()}
 
 
-def _interrupted(*_: Any, **__: Any) -> Any:
-    raise KeyboardInterrupt
+def test_the_next_command_is_sent_before_the_one_before_it_is_answered(client: redis.Redis) -> None:
+    made: list[int] = []
+
+    def commands() -> Iterator[tuple[str, int]]:
+        for number in range(4):
+            made.append(number)
+            yield ("ECHO", number)
+
+    answers = _in_flight(client, commands())
+
+    assert next(answers) == b"0"
+    assert made == [0, 1]
+    assert list(answers) == [b"1", b"2", b"3"]
+
+
+def test_whoever_takes_only_some_of_the_answers_leaves_none_behind(client: redis.Redis) -> None:
+    next(_in_flight(client, [("ECHO", "taken"), ("ECHO", "left")]))
+
+    assert client.echo("ours") == b"ours"
+
+
+def test_a_refusal_ends_all_that_is_in_flight(client: redis.Redis) -> None:
+    answers = _in_flight(client, [("ECHO", "1"), ("NO SUCH COMMAND",), ("ECHO", "3")])
+
+    assert next(answers) == b"1"
+    with pytest.raises(ResponseError):
+        next(answers)
+    assert client.echo("ours") == b"ours"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -20,11 +21,15 @@ from jobs.exceptions import DuplicateJob, OptionInvalid, OutcomeUnknown, Payload
 from jobs.store.codec.bodies import encode_header
 from jobs.store.codec.ids import claimed_route, new_ids, route_in
 from jobs.store.connection import Store
+from jobs.store.scripts import Call
 from jobs.store.topology import Topology
 
 LONGEST_DELAY_MS = 100 * 366 * 86_400_000
 
 _CLAIM_ROUNDS = 20
+
+_SENT_BEFORE = {"check_ids": "2"}
+"""Of what the script finds it then says that it has created it before, if it is the same."""
 
 
 class _IdVoided(Exception):
@@ -110,54 +115,61 @@ class Creation:
             raise OptionInvalid("One id of ours is needed for each payload.")
         check_ids = "" if ids is None else "2"  # "2": whoever knew the ids before may have sent them before
         all_ids = new_ids(route, len(payloads)) if ids is None else list(ids)
+        parts: list[list[str]] = []
+
+        def calls() -> Iterator[Call]:
+            sent = 0
+            for batch in batches(payloads, len):
+                parts.append(all_ids[sent : sent + len(batch)])
+                sent += len(batch)
+                to_follow = len(all_ids) - sent  # all of them find room, or none is created
+                arguments = self._arguments(spec, header=header, check_ids=check_ids, to_follow=to_follow)
+                yield Call(self._jobs.keys(route), arguments, _interleaved(parts[-1], batch))
+
         created: list[Enqueued] = []
-        for batch in batches(payloads, len):
-            batch_ids = all_ids[len(created) : len(created) + len(batch)]
-            to_follow = len(all_ids) - len(created) - len(batch_ids)  # all of them find room, or none is created
-            now, due, _ = self._create(
-                spec, route, batch_ids, batch, header=header, check_ids=check_ids, to_follow=to_follow
-            )
-            state, run_at = _first_state(now, due), moment(due)
-            created += [
-                Enqueued(id=job_id, type=spec.type, pool=spec.pool, state=state, run_at=run_at) for job_id in batch_ids
-            ]
+        try:
+            for now, due, *_ in self._store.run_ahead("job_enqueue", calls(), when_resent=_SENT_BEFORE):
+                state, run_at = _first_state(now, due), moment(due)
+                created += [
+                    Enqueued(id=job_id, type=spec.type, pool=spec.pool, state=state, run_at=run_at)
+                    for job_id in parts.pop(0)
+                ]
+        except PoolFull as full:
+            raise pool_full(spec, len(parts[0]), full, self._pending.of(spec.pool)) from None
         return created
 
     def _create(
-        self,
-        spec: JobSpec,
-        route: Route,
-        ids: list[str],
-        bodies: list[bytes],
-        *,
-        header: bytes = b"",
-        check_ids: str = "",
-        void_seen: str = "",
-        to_follow: int = 0,
+        self, spec: JobSpec, route: Route, job_id: str, body: bytes, *, void_seen: str
     ) -> tuple[int, int, list[bytes]]:
-        """``header``: what all ``bodies`` begin with and none of them brings along."""
-        items: list[str | bytes] = [b""] * (2 * len(ids))
-        items[::2], items[1::2] = ids, bodies
-        limit = self.pending_limit(spec)
+        """One under an id that may be taken."""
         try:
             now, due, *refused = self._store.run(
                 "job_enqueue",
                 self._jobs.keys(route),
-                items,
-                when_resent={"check_ids": "2"},
-                given_now=self._jobs.now(),
-                check_ids=check_ids,
-                type=spec.type,
-                priority=spec.priority,
-                delay=max(0, spec.delay_ms),
-                run_at="" if spec.run_at_ms is None else spec.run_at_ms,
-                void_seen=void_seen,
-                max_pending="" if limit is None else limit - to_follow,
-                header=header,
+                (job_id, body),
+                when_resent=_SENT_BEFORE,
+                **self._arguments(spec, check_ids="1", void_seen=void_seen),
             )
         except PoolFull as full:
-            raise pool_full(spec, len(ids), full, self._pending.of(spec.pool)) from None
+            raise pool_full(spec, 1, full, self._pending.of(spec.pool)) from None
         return int(now), int(due), refused
+
+    def _arguments(
+        self, spec: JobSpec, *, header: bytes = b"", check_ids: str = "", void_seen: str = "", to_follow: int = 0
+    ) -> dict[str, Any]:
+        """Of the script. ``header``: what all bodies begin with and none of them brings along."""
+        limit = self.pending_limit(spec)
+        return {
+            "given_now": self._jobs.now(),
+            "check_ids": check_ids,
+            "type": spec.type,
+            "priority": spec.priority,
+            "delay": max(0, spec.delay_ms),
+            "run_at": "" if spec.run_at_ms is None else spec.run_at_ms,
+            "void_seen": void_seen,
+            "max_pending": "" if limit is None else limit - to_follow,
+            "header": header,
+        }
 
     # --- a caller's id --------------------------------------------------------------------------------------------
 
@@ -192,7 +204,7 @@ class Creation:
     def _enqueue_claimed(self, spec: JobSpec, route: Route, job_id: str, body: bytes, void_seen: str = "") -> Enqueued:
         """The second step. DuplicateJob if a job has the id, _IdVoided if somebody took our claim for abandoned."""
         try:
-            now, due, refused = self._create(spec, route, [job_id], [body], check_ids="1", void_seen=void_seen)
+            now, due, refused = self._create(spec, route, job_id, body, void_seen=void_seen)
         except PoolFull:
             if spec.id is not None:
                 self._forget_id(route, job_id)
@@ -279,6 +291,12 @@ def _refuse_times(spec: JobSpec) -> None:
     run_at = spec.run_at_ms or 0
     if spec.delay_ms > LONGEST_DELAY_MS or not EARLIEST_MS <= run_at <= LATEST_MS:
         raise OptionInvalid("The time of the job is out of range.", fix="Delay it by at most 100 years.")
+
+
+def _interleaved(ids: Sequence[str], bodies: Sequence[bytes]) -> list[str | bytes]:
+    items: list[str | bytes] = [b""] * (2 * len(ids))
+    items[::2], items[1::2] = ids, bodies
+    return items
 
 
 def _first_state(now: int, due: int) -> str:
