@@ -10,6 +10,12 @@
 -- #include leave_waiting
 -- #include tally
 -- #include tell_runs
+-- #include record_bytes
+-- #include bundle_of
+-- #include leave_bundle
+-- #include read_bundle
+-- #include untie
+-- #include untie_items
 local clock = KEYS[1] -- string: high-water mark of server time
 local bodies = KEYS[2] -- hash: id -> body
 local states = KEYS[3] -- hash: id -> record
@@ -23,10 +29,14 @@ local parked_of = KEYS[10] -- prefix of one zset per parked type
 local live = KEYS[11] -- prefix: one hash of figures per 10 s
 local throttled = KEYS[12] -- zset: id -> place
 local lines = KEYS[13] -- prefix: of the keys of the partition
+local leased = KEYS[14] -- zset: id, or line break and token of a bundle -> lease deadline
+local bundles = KEYS[15] -- hash: token -> packed ids and places
+local bundled = KEYS[16] -- hash: token -> jobs still in the bundle
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local id = ARGV[2] -- job id
 local only_waiting = ARGV[3] -- '1': refuse a leased job instead of asking it to stop
 
+untie_items({ states = states, leased = leased, bundles = bundles, bundled = bundled }, 2, 2)
 local body = redis.call('HGET', bodies, id)
 local raw = redis.call('HGET', states, id)
 if not raw and (not body or body == '') then

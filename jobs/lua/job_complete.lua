@@ -11,8 +11,10 @@
 -- #include bucket
 -- #include tally_durations
 -- #include tell_runs
+-- #include bundle_of
+-- #include leave_bundle
 local clock = KEYS[1] -- string: high-water mark of server time
-local leased = KEYS[2] -- zset: id -> lease deadline
+local leased = KEYS[2] -- zset: id, or line break and token of a bundle -> lease deadline
 local succeeded = KEYS[3] -- zset: id -> end
 local cancelled = KEYS[4] -- zset: id -> end
 local states = KEYS[5] -- hash: id -> record
@@ -21,6 +23,8 @@ local attempts = KEYS[7] -- hash: id -> ended attempts
 local expiring = KEYS[8] -- zset: id -> forget at
 local live = KEYS[9] -- prefix: one hash of figures per 10 s
 local lines = KEYS[10] -- prefix: of the keys of the partition
+local bundles = KEYS[11] -- hash: token -> packed ids and places
+local bundled = KEYS[12] -- hash: token -> jobs still in the bundle
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local items = 3 -- ARGV[3..]: groups of token, type, own retention (ms, '' = the default), '1' if results follow, how many runs; a run is start (8 bytes, ms) and count (2 bytes) in one, then that many times id, and result
@@ -63,7 +67,7 @@ while at <= size do
     end
     last = last + count
   end
-  groups[#groups + 1] = { token = token, type = type, retention = retention, first = first, last = last }
+  groups[#groups + 1] = { token = token, type = type, retention = retention, first = first, last = last, tied = 0 }
 end
 local raw_records = redis.call('HMGET', states, unpack(ids))
 
@@ -75,7 +79,8 @@ local runs_of, runs = {}, nil -- how long jobs ran: type -> bucket -> how many, 
 local now_text = string.format('%d', now) -- once: turning numbers into text is dear
 local now_bytes = pack_bytes('>I8', now)
 
-local function succeed(i, record, retention)
+-- A job of a bundle has nothing behind STARTED_AT.
+local function succeed(i, record, group, is_tied)
   local id = ids[i]
   if results_of[i] then
     kept[#kept + 1] = id
@@ -85,30 +90,35 @@ local function succeed(i, record, retention)
   local bucket_of_run = bucket_memo[ran] or bucket(ran)
   runs[bucket_of_run] = (runs[bucket_of_run] or 0) + 1
   runs.ms = runs.ms + ran
-  if retention then
-    retained[#retained + 1] = now + retention
+  if group.retention then
+    retained[#retained + 1] = now + group.retention
     retained[#retained + 1] = id
   end
   done_count = done_count + 1
   local place = 2 * done_count
-  ended[done_count] = id
+  if is_tied then
+    group.tied = group.tied + 1
+  else
+    ended[#ended + 1] = id
+  end
   records[place - 1], records[place] = id, record
   done[place - 1], done[place] = now_text, id
 end
 
 for _, group in ipairs(groups) do
-  local length, head, new_head, start, record = 0, nil, nil, nil, nil
+  local length, head, new_head, start, record, last_raw = 0, nil, nil, nil, nil, nil
   runs = runs_of[group.type] or { ms = 0 }
   runs_of[group.type] = runs
   for i = group.first, group.last do
     local raw = raw_records[i]
-    -- Jobs of one lease call have the same head, and Lua compares texts by address.
-    if raw and head and part_of(raw, 1, length) == head then
+    -- Jobs of one lease call have the same head, those of a bundle the same record; and Lua compares texts by address.
+    if raw and head and (raw == last_raw or part_of(raw, 1, length) == head) then
       if starts[i] ~= start then
         start = starts[i]
         record = new_head .. pack_bytes('>I8', start)
       end
-      succeed(i, record, group.retention)
+      last_raw = raw
+      succeed(i, record, group, #raw == length + 8)
     else
       local state = raw and is_under_token(raw, group.token) and byte_at(raw, STATE_BYTE)
       if state == LEASED_CODE and byte_at(raw, CANCEL_BYTE) == 0 then
@@ -116,7 +126,7 @@ for _, group in ipairs(groups) do
         head, start = part_of(raw, 1, length), starts[i]
         new_head = succeeded_head(head, now_bytes)
         record = new_head .. pack_bytes('>I8', start)
-        succeed(i, record, group.retention)
+        succeed(i, record, group, #raw == length + 8)
       elseif state ~= SUCCEEDED_CODE then
         if state == LEASED_CODE then
           stopped[#stopped + 1] = i
@@ -131,10 +141,30 @@ for _, group in ipairs(groups) do
   end
 end
 
+-- How many jobs of a bundle a group has ended. Whoever tells of a job twice has ended it once.
+local counted = {}
+local function tied_once(group)
+  local number = 0
+  for i = group.first, group.last do
+    if raw_records[i] and not counted[ids[i]] and bundle_of(raw_records[i]) == group.token then
+      counted[ids[i]], number = true, number + 1
+    end
+  end
+  return number
+end
+
 if done_count > 0 then
-  redis.call('ZREM', leased, unpack(ended))
+  if ended[1] then
+    redis.call('ZREM', leased, unpack(ended))
+  end
   redis.call('HSET', states, unpack(records))
-  redis.call('ZADD', succeeded, unpack(done))
+  local has_doubles = redis.call('ZADD', succeeded, unpack(done)) < done_count
+  for _, group in ipairs(groups) do
+    local number = has_doubles and tied_once(group) or group.tied
+    if number > 0 then
+      leave_bundle({ leased = leased, bundles = bundles, bundled = bundled }, group.token, number)
+    end
+  end
   tell_runs(lines, records)
   tally_durations(live, now, 'run', runs_of)
 end

@@ -13,8 +13,14 @@
 -- #include hand_back
 -- #include charge_crash
 -- #include wake_one
+-- #include record_bytes
+-- #include bundle_of
+-- #include leave_bundle
+-- #include read_bundle
+-- #include untie
+-- #include untie_items
 local clock = KEYS[1] -- string: high-water mark of server time
-local leased = KEYS[2] -- zset: id -> lease deadline
+local leased = KEYS[2] -- zset: id, or line break and token of a bundle -> lease deadline
 local ready = KEYS[3] -- zset: id -> place
 local dead = KEYS[4] -- zset: id -> end
 local cancelled = KEYS[5] -- zset: id -> end
@@ -24,6 +30,8 @@ local attempts = KEYS[8] -- hash: id -> ended attempts
 local live = KEYS[9] -- prefix: one hash of figures per 10 s
 local wake = KEYS[10] -- list: wake token
 local lines = KEYS[11] -- prefix: of the keys of the partition
+local bundles = KEYS[12] -- hash: token -> packed ids and places
+local bundled = KEYS[13] -- hash: token -> jobs still in the bundle
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local failure = ARGV[3] -- error JSON that names how the process died
@@ -39,9 +47,12 @@ local keys = {
   attempts = attempts,
   live = live,
   lines = lines,
+  bundles = bundles,
+  bundled = bundled,
 }
 local now = server_now(clock, given_now)
 local reply = {}
+untie_items(keys, items, 3)
 for i = 1, (#ARGV - 3) / 3 do
   local id = ARGV[3 * i + 1]
   local record = held_record(redis.call('HGET', states, id), ARGV[3 * i + 2])

@@ -10,8 +10,14 @@
 -- #include wake_one
 -- #include tally
 -- #include tell_runs
+-- #include record_bytes
+-- #include bundle_of
+-- #include leave_bundle
+-- #include read_bundle
+-- #include untie
+-- #include untie_items
 local clock = KEYS[1] -- string: high-water mark of server time
-local leased = KEYS[2] -- zset: id -> lease deadline
+local leased = KEYS[2] -- zset: id, or line break and token of a bundle -> lease deadline
 local retry_wait = KEYS[3] -- zset: id -> due score
 local scheduled = KEYS[4] -- zset: id -> due score
 local dead = KEYS[5] -- zset: id -> end
@@ -21,6 +27,8 @@ local attempts = KEYS[8] -- hash: id -> ended attempts
 local live = KEYS[9] -- prefix: one hash of figures per 10 s
 local wake = KEYS[10] -- list: wake token
 local lines = KEYS[11] -- prefix: of the keys of the partition
+local bundles = KEYS[12] -- hash: token -> packed ids and places
+local bundled = KEYS[13] -- hash: token -> jobs still in the bundle
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local items = 3 -- ARGV[3..]: id, token, type, started_at (ms), "retry"|"dead"|"snooze"|"cancelled", delay (ms), priority, error JSON or ''
@@ -87,6 +95,7 @@ local function fail_one(at)
   return state
 end
 
+untie_items({ states = states, leased = leased, bundles = bundles, bundled = bundled }, items, 8)
 local reply = {}
 for i = 1, (#ARGV - 2) / 8 do
   reply[i] = fail_one(8 * i - 5)

@@ -1,5 +1,6 @@
 -- Gives a worker the first ready jobs, after making ready what is due. The same token again gives the same jobs.
 -- State: scheduled -> ready, retry_wait -> ready, ready -> leased, ready -> dead (what is stored of it is corrupt)
+-- Many that nobody touched before are tied into a bundle: see bundle_of.
 -- Reply: now, next due or '', ready jobs left, '1' if paused or 'full' if as many as may run do, how many were corrupt, then id, record, body for each job;
 -- an empty record stands for the first lease of a job that was never touched
 -- #include record_fields
@@ -16,13 +17,14 @@
 -- #include bucket
 -- #include tally_durations
 -- #include tell_runs
+-- #include leased_count
 local clock = KEYS[1] -- string: high-water mark of server time
 local control = KEYS[2] -- hash: paused_until, paused_types, max_running, halted
-local grants = KEYS[3] -- hash: worker -> last token and its ids
+local grants = KEYS[3] -- hash: worker -> its last token, and lines of id, place, id, place, …
 local scheduled = KEYS[4] -- zset: id -> due score
 local retry_wait = KEYS[5] -- zset: id -> due score
 local ready = KEYS[6] -- zset: id -> place
-local leased = KEYS[7] -- zset: id -> lease deadline
+local leased = KEYS[7] -- zset: id, or line break and token of a bundle -> lease deadline
 local dead = KEYS[8] -- zset: id -> end
 local states = KEYS[9] -- hash: id -> record
 local bodies = KEYS[10] -- hash: id -> body
@@ -33,6 +35,8 @@ local live = KEYS[14] -- prefix: one hash of figures per 10 s
 local parked = KEYS[15] -- hash: type, or line break and run -> parked jobs
 local parked_of = KEYS[16] -- prefix of one zset per parked type
 local lines = KEYS[17] -- prefix: of the keys of the partition
+local bundles = KEYS[18] -- hash: token -> packed ids and places
+local bundled = KEYS[19] -- hash: token -> jobs still in the bundle
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local worker = ARGV[2] -- worker id
 local token = ARGV[3] -- made by the worker; the fence
@@ -42,6 +46,7 @@ local attempts_kept = tonumber(ARGV[6]) -- attempts kept per job
 
 -- Bodies are read in steps, and no more is taken once this many bytes are on their way.
 local STEP, ENOUGH_BYTES, PROMOTE_LIMIT = 100, 2097152, 500
+local MANY = 20 -- fewer cost no less in a bundle
 local MOST_LOOKED = 1000 -- of jobs whose type is paused many may stand in front
 local END_OF_TIME = 253402300800000 -- ms, the year 10000: the calendars of Python and SQL end before it
 local CORRUPT = '{"type": "CorruptJob", "message": "What is stored of this job cannot be read.", "traceback": ""}'
@@ -55,13 +60,16 @@ local function repeated_grant(packed)
   end
   local reply = { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '', 0 }
   for position = 2, #grant do
-    local id = grant[position]
-    local raw = redis.call('HGET', states, id)
-    local record = raw and read_record(raw, '')
-    if record and record[STATE] == 'leased' and record[TOKEN] == token then
-      reply[#reply + 1] = id
-      reply[#reply + 1] = raw
-      reply[#reply + 1] = redis.call('HGET', bodies, id)
+    local line = type(grant[position]) == 'table' and grant[position] or {}
+    for at = 1, #line, 2 do
+      local id = line[at]
+      local raw = redis.call('HGET', states, id)
+      local record = raw and read_record(raw, '')
+      if record and record[STATE] == 'leased' and record[TOKEN] == token then
+        reply[#reply + 1] = id
+        reply[#reply + 1] = raw
+        reply[#reply + 1] = redis.call('HGET', bodies, id)
+      end
     end
   end
   return reply
@@ -83,7 +91,7 @@ end
 
 -- The leases that there are decide, and no account of them: whatever crashed or was recovered, it is true.
 local max_running = tonumber(facts[3] or nil)
-local room = max_running and max_running - redis.call('ZCARD', leased)
+local room = max_running and max_running - leased_count(leased, bundled)
 if room and room <= 0 then
   return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), 'full', 0 }
 end
@@ -142,11 +150,12 @@ local function add_wait(type, since, number)
 end
 
 local grant = { token }
-local reply, records, deadlines, taken = { now, '', 0, '', 0 }, {}, {}, 0
+local reply, records, deadlines, taken, tied = { now, '', 0, '', 0 }, {}, {}, 0, 0
 local corrupt = {}
 local bytes = 0
 local deadline = string.format('%d', now + lease_ms) -- once: turning numbers into text is dear
 local first_lease = pack_record({ 'leased', 1, 0, 0, 1, 0, 0, 0, 0, now, 0, 0, token, worker, 0, '' }) -- its place follows
+local has_many = math.min(limit, redis.call('ZCARD', ready)) >= MANY and redis.call('HEXISTS', bundled, token) == 0
 
 -- The record of a touched job once it is leased, and since when it was ready; nil where it cannot be read or leased.
 local function leased_again(raw, since, place)
@@ -197,7 +206,7 @@ local function take(id, place, raw, body)
   end
   local record, told = nil, ''
   if since and not raw then
-    record = first_lease .. place
+    record = has_many and first_lease or first_lease .. place
   elseif since then
     record, since = leased_again(raw, since, place)
     told = record
@@ -211,12 +220,16 @@ local function take(id, place, raw, body)
   else
     group.taken = group.taken + 1
   end
+  if has_many and not raw then
+    tied = tied + 1
+  else
+    deadlines[#deadlines + 1] = deadline
+    deadlines[#deadlines + 1] = id
+  end
   bytes = bytes + #body
   taken = taken + 1
   local at = 2 * taken
   records[at - 1], records[at] = id, record
-  deadlines[at - 1], deadlines[at] = deadline, id
-  grant[taken + 1] = id
   at = 3 * taken + 3
   reply[at], reply[at + 1], reply[at + 2] = id, told, body
 end
@@ -235,6 +248,7 @@ while wanted > 0 and looked < MOST_LOOKED and bytes < ENOUGH_BYTES do
   for i = 1, #line / 2 do
     ids[i] = line[2 * i - 1]
   end
+  grant[#grant + 1] = line
   local raw_records = redis.call('HMGET', states, unpack(ids))
   local raw_bodies = redis.call('HMGET', bodies, unpack(ids))
   for i = 1, #ids do
@@ -251,8 +265,15 @@ end
 
 if taken > 0 then
   redis.call('HSET', states, unpack(records))
+  local packed = cmsgpack.pack(grant)
+  redis.call('HSET', grants, worker, packed)
+  if tied > 0 then
+    redis.call('HSET', bundles, token, packed)
+    redis.call('HSET', bundled, token, tied)
+    deadlines[#deadlines + 1] = deadline
+    deadlines[#deadlines + 1] = '\n' .. token
+  end
   redis.call('ZADD', leased, unpack(deadlines))
-  redis.call('HSET', grants, worker, cmsgpack.pack(grant))
   for _, alike in ipairs(groups) do
     if alike.taken > 0 then
       add_wait(alike.type, alike.since, alike.taken)

@@ -8,18 +8,27 @@
 -- #include held_record
 -- #include tally
 -- #include tell_runs
+-- #include record_bytes
+-- #include bundle_of
+-- #include leave_bundle
+-- #include read_bundle
+-- #include untie
+-- #include untie_items
 local clock = KEYS[1] -- string: high-water mark of server time
-local leased = KEYS[2] -- zset: id -> lease deadline
+local leased = KEYS[2] -- zset: id, or line break and token of a bundle -> lease deadline
 local cancelled = KEYS[3] -- zset: id -> end
 local states = KEYS[4] -- hash: id -> record
 local parked = KEYS[5] -- hash: type -> parked jobs
 local parked_of = KEYS[6] -- prefix of one zset per parked type
 local live = KEYS[7] -- prefix: one hash of figures per 10 s
 local lines = KEYS[8] -- prefix: of the keys of the partition
+local bundles = KEYS[9] -- hash: token -> packed ids and places
+local bundled = KEYS[10] -- hash: token -> jobs still in the bundle
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local items = 2 -- ARGV[2..]: id, token, type
 
 local now = server_now(clock, given_now)
+untie_items({ states = states, leased = leased, bundles = bundles, bundled = bundled }, items, 3)
 local reply, begun = {}, {}
 for i = 1, (#ARGV - 1) / 3 do
   local id, token, type = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]

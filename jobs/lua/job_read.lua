@@ -1,11 +1,15 @@
 -- Reads jobs whole, each at one moment.
 -- Reads only.
 -- Reply: for each job body, record, state of an untouched one, lease deadline, attempts, result, progress, "1" if in the ready line, "throttled" if set aside
+-- #include record_fields
+-- #include pack_record
+-- #include record_bytes
+-- #include bundle_of
 local bodies = KEYS[1] -- hash: id -> body
 local states = KEYS[2] -- hash: id -> record
 local scheduled = KEYS[3] -- zset: id -> due score
 local ready = KEYS[4] -- zset: id -> place
-local leased = KEYS[5] -- zset: id -> lease deadline
+local leased = KEYS[5] -- zset: id, or line break and token of a bundle -> lease deadline
 local attempts = KEYS[6] -- hash: id -> ended attempts
 local results = KEYS[7] -- hash: id -> JSON
 local progress = KEYS[8] -- hash: id -> progress
@@ -24,11 +28,12 @@ for i, id in ipairs(ARGV) do
   if not raw then
     waiting = redis.call('ZSCORE', scheduled, id) and 'scheduled' or (line ~= '' and 'ready' or '')
   end
+  local token = raw and bundle_of(raw)
   reply[i] = {
     body[i],
     raw,
     waiting,
-    redis.call('ZSCORE', leased, id),
+    redis.call('ZSCORE', leased, token and '\n' .. token or id),
     ended[i],
     result[i],
     told[i],

@@ -14,9 +14,15 @@
 -- #include hand_back
 -- #include charge_crash
 -- #include wake_one
+-- #include record_bytes
+-- #include bundle_of
+-- #include leave_bundle
+-- #include read_bundle
+-- #include untie
+-- #include open_bundle
 local clock = KEYS[1] -- string: high-water mark of server time
 local control = KEYS[2] -- hash: recovered_at, hold_until, clock_alarm, max_running
-local leased = KEYS[3] -- zset: id -> lease deadline
+local leased = KEYS[3] -- zset: id, or line break and token of a bundle -> lease deadline
 local ready = KEYS[4] -- zset: id -> place
 local dead = KEYS[5] -- zset: id -> end
 local cancelled = KEYS[6] -- zset: id -> end
@@ -26,6 +32,8 @@ local attempts = KEYS[9] -- hash: id -> ended attempts
 local live = KEYS[10] -- prefix: one hash of figures per 10 s
 local wake = KEYS[11] -- list: wake token
 local lines = KEYS[12] -- prefix: of the keys of the partition
+local bundles = KEYS[13] -- hash: token -> packed ids and places
+local bundled = KEYS[14] -- hash: token -> jobs still in the bundle
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local attempts_kept = tonumber(ARGV[2]) -- attempts kept per job
 local limit = tonumber(ARGV[3]) -- most jobs to take back
@@ -71,9 +79,28 @@ local keys = {
   attempts = attempts,
   live = live,
   lines = lines,
+  bundles = bundles,
+  bundled = bundled,
 }
+
+-- The first jobs whose lease ran out. Bundles among them are opened until there are enough: then their jobs have leases
+-- of their own, which those that are not taken now keep.
+local function expired_jobs()
+  local found, overdue = {}, string.format('%.0f', now - margin)
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', leased, '-inf', overdue, 'LIMIT', 0, limit)) do
+    local token = string.match(member, '^\n(.*)$')
+    for _, id in ipairs(token and open_bundle(keys, token) or { member }) do
+      found[#found + 1] = #found < limit and id or nil
+    end
+    if #found == limit then
+      break
+    end
+  end
+  return found
+end
+
 local charged, handed_back, buried = 0, 0, {}
-for _, id in ipairs(redis.call('ZRANGEBYSCORE', leased, '-inf', string.format('%.0f', now - margin), 'LIMIT', 0, limit)) do
+for _, id in ipairs(expired_jobs()) do
   local record = read_record(redis.call('HGET', states, id), 'leased')
   if not record then
     record = read_record(nil, 'leased') -- unreadable: the next lease buries it if the body is bad too

@@ -10,14 +10,22 @@
 -- #include tally
 -- #include tell_runs
 -- #include hand_back
+-- #include record_bytes
+-- #include bundle_of
+-- #include leave_bundle
+-- #include read_bundle
+-- #include untie
+-- #include untie_items
 local clock = KEYS[1] -- string: high-water mark of server time
-local leased = KEYS[2] -- zset: id -> lease deadline
+local leased = KEYS[2] -- zset: id, or line break and token of a bundle -> lease deadline
 local cancelled = KEYS[3] -- zset: id -> end
 local throttled = KEYS[4] -- zset: id -> place
 local states = KEYS[5] -- hash: id -> record
 local bodies = KEYS[6] -- hash: id -> body
 local live = KEYS[7] -- prefix: one hash of figures per 10 s
 local lines = KEYS[8] -- prefix: of the keys of the partition
+local bundles = KEYS[9] -- hash: token -> packed ids and places
+local bundled = KEYS[10] -- hash: token -> jobs still in the bundle
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local items = 2 -- ARGV[2..]: id, token
 
@@ -34,9 +42,10 @@ local function order_of(id, record)
 end
 
 local keys = { leased = leased, ready = throttled, cancelled = cancelled, states = states, bodies = bodies, live = live }
-keys.lines = lines
+keys.lines, keys.bundles, keys.bundled = lines, bundles, bundled
 local now = server_now(clock, given_now)
 local reply = {}
+untie_items(keys, items, 2)
 for i = 1, (#ARGV - items + 1) / 2 do
   local id, token = ARGV[2 * i], ARGV[2 * i + 1]
   local record = held_record(redis.call('HGET', states, id), token)

@@ -3,8 +3,11 @@
 -- Reply: server time, then id and lease deadline (ms) of each
 -- #include record_fields
 -- #include read_record
+-- #include pack_record
+-- #include record_bytes
+-- #include bundle_of
 -- #include read_header
-local leased = KEYS[1] -- zset: id -> lease deadline
+local leased = KEYS[1] -- zset: id, or line break and token of a bundle -> lease deadline
 local states = KEYS[2] -- hash: id -> record
 local bodies = KEYS[3] -- hash: id -> body
 local given_now = ARGV[1] -- ms, '' = the server's clock
@@ -25,7 +28,8 @@ for i, raw in ipairs(redis.call('HMGET', states, unpack(ids))) do
   local record = raw and read_record(raw, '')
   if record and record[STATE] == 'leased' and record[STARTED_AT] == 0 then
     local header = type ~= '' and read_header(redis.call('HGET', bodies, ids[i]))
-    local deadline = redis.call('ZSCORE', leased, ids[i])
+    local token = bundle_of(raw)
+    local deadline = redis.call('ZSCORE', leased, token and '\n' .. token or ids[i])
     if deadline and (type == '' or (header and header[2] == type)) then
       reply[#reply + 1] = ids[i]
       reply[#reply + 1] = tonumber(deadline)

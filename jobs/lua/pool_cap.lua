@@ -2,10 +2,12 @@
 -- changes nothing.
 -- Reply: how many run now, jobs that are ready, how many may run ('' = no cap)
 -- #include wake_one
+-- #include leased_count
 local control = KEYS[1] -- hash: max_running, cap_version
-local leased = KEYS[2] -- zset: id -> lease deadline
+local leased = KEYS[2] -- zset: id, or line break and token of a bundle -> lease deadline
 local ready = KEYS[3] -- zset: id -> place
 local wake = KEYS[4] -- list: wake token
+local bundled = KEYS[5] -- hash: token -> jobs still in the bundle
 local share = tonumber(ARGV[1]) -- '' = no cap
 local version = tonumber(ARGV[2]) -- of the shares of the pool's partitions
 
@@ -23,4 +25,4 @@ if version > (tonumber(known[1] or nil) or 0) then
   end
   current = share
 end
-return { redis.call('ZCARD', leased), redis.call('ZCARD', ready), current or '' }
+return { leased_count(leased, bundled), redis.call('ZCARD', ready), current or '' }

@@ -23,6 +23,8 @@ class PartitionKeys:
         "attempts",
         "blocked",
         "bodies",
+        "bundled",
+        "bundles",
         "cancelled",
         "clock",
         "control",
@@ -77,7 +79,7 @@ class PartitionKeys:
         self.retry_wait = prefix + "retry_wait"
         self.blocked = prefix + "blocked"
         self.ready = prefix + "ready"
-        self.leased = prefix + "leased"  # score: lease deadline, ms of server time
+        self.leased = prefix + "leased"  # score: lease deadline, ms; line break and token: a bundle
         self.succeeded = prefix + "succeeded"  # score of this and the next three: end, ms
         self.dead = prefix + "dead"
         self.cancelled = prefix + "cancelled"
@@ -98,8 +100,12 @@ class PartitionKeys:
         self.outbox = prefix + "outbox"
         # Halted: hash run → version of what was told of it, above 0 where it is paused. Bound: until the run is over.
         self.halted = prefix + "halted"
-        # Grants: hash worker → its last lease call's token and ids, so that a repeated call finds them.
+        # Grants: hash worker → its last lease call's token, ids and places, so that a repeated call finds them.
         self.grants = prefix + "grants"
+        # Bundles: hash token → the same of a lease call that took many (lua/include/bundle_of.lua). Bundled: hash
+        # token → how many of them share its lease still. Bound: as long as the lease.
+        self.bundles = prefix + "bundles"
+        self.bundled = prefix + "bundled"
         # Control: hash pause_version, paused_until, paused_types (told by jobs.store.pauses), cap_version, max_running
         # (this partition's share of the pool's), halted (paused runs with jobs here), recovered_at, hold_until,
         # clock_alarm, folded_until, run_ms.
@@ -323,7 +329,7 @@ class BulkKeys:
 
 _PARTITION_KEY = re.compile(
     r"^:\{[A-Za-z0-9][A-Za-z0-9_.-]*\.\d+\.\d+\}:("
-    r"attempts|blocked|bodies|cancelled|clock|control|counters|dead|expiring|grants|halted|leased|live:\d*|log:.*|logs"
+    r"attempts|blocked|bodies|bundled|bundles|cancelled|clock|control|counters|dead|expiring|grants|halted|leased|live:\d*|log:.*|logs"
     r"|minutes|nodes|outbox|parked|parked:.*|progress|ready"
     r"|results|retry_wait|scheduled|seconds|sequence|skipped|states|succeeded|throttled|voided|wake)$",
     re.DOTALL,

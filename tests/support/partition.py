@@ -53,11 +53,13 @@ HASHES = (
     "outbox",
     "halted",
     "grants",
+    "bundles",
+    "bundled",
     "control",
     "counters",
 )
-PACKED = ("grants", "logs")
-NUMBERED = ("parked", "counters", "halted")
+PACKED = ("grants", "bundles", "logs")
+NUMBERED = ("parked", "counters", "halted", "bundled")
 
 
 def body(
