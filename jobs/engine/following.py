@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from jobs.core.job import Job, Route, moment
 from jobs.core.states import TERMINAL, JobState
 from jobs.engine.batches import batches
+from jobs.engine.bundles import BUNDLE_MARK, open_bundles
 from jobs.engine.jobs import Jobs
 from jobs.engine.listing import JobFilter
 from jobs.store.connection import Store
@@ -57,6 +58,8 @@ class Follower:
     def look(self) -> Changes:
         """What has changed since the look before (the first: since this was made)."""
         routes = self._topology.partitions(self._filter.pool)
+        if self._wants(JobState.LEASED):
+            open_bundles(self._store, routes)
         until = self._jobs.server_now_ms()
         ids: list[str] = []
         unseen = 0
@@ -100,7 +103,8 @@ class Follower:
     def _newcomers(self, line: str, stand: set[tuple[bytes, float]]) -> Iterator[bytes]:
         stood, self._stood[line] = self._stood.get(line, set()), stand
         if line.endswith(":leased"):  # their score is a deadline, which each renewal moves
-            return iter({job_id for job_id, _ in stand} - {job_id for job_id, _ in stood})
+            newcomers = {job_id for job_id, _ in stand} - {job_id for job_id, _ in stood}
+            return (job_id for job_id in newcomers if not job_id.startswith(BUNDLE_MARK))
         return iter({job_id for job_id, _ in stand - stood})
 
     def _read(self, ids: Sequence[str]) -> Iterator[Job]:

@@ -110,7 +110,12 @@ class RecoverReply(NamedTuple):
 
 
 class Leases:
-    """See the module."""
+    """See the module.
+
+    ``bundle_from``: a lease call that takes so many jobs which nobody touched before writes them down as one bundle.
+    """
+
+    bundle_from = 20
 
     def __init__(self, store: Store, settings: Settings, clock: Clock, news: News) -> None:
         self._store = store
@@ -129,6 +134,7 @@ class Leases:
             limit=min(limit, BATCH),
             lease_ms=lease_ms,
             attempts_kept=self._settings.attempts_kept,
+            bundle_from=self.bundle_from,
         )
         now, next_due, left, held_up, corrupt = reply[:5]
         jobs: list[LeasedJob] = []

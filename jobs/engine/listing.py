@@ -20,6 +20,7 @@ from jobs.core.job import Job, Route
 from jobs.core.states import TERMINAL, JobState
 from jobs.core.type_pattern import means
 from jobs.engine.batches import READ_BATCH, batches
+from jobs.engine.bundles import BUNDLE_MARK, open_bundles
 from jobs.engine.redaction import Visible
 from jobs.exceptions import OptionInvalid
 from jobs.store.connection import Store
@@ -175,6 +176,8 @@ def _walk(
 ) -> Iterator[list[Member]]:
     """All members of a state's lines from a place on, merged over the partitions, in chunks."""
     descending = state in TERMINAL
+    if state == JobState.LEASED:
+        open_bundles(store, partitions)
     lines = _lines_of(store, partitions, state)
     begin = _After(after.score, after.id.encode()) if after else _After()
     first = _pages(store, [line for _, line in lines], begin, descending, chunk_size)
@@ -231,6 +234,8 @@ def _line(store: Store, route: Route, line: str, page: list[_After], descending:
     """All members from this page of the line on, which was asked for with this size."""
     while True:
         for score, member in page:
+            if member.startswith(BUNDLE_MARK):
+                continue  # leased since the bundles were opened
             try:
                 yield score, member.decode(), route
             except UnicodeDecodeError:

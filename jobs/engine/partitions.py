@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from jobs.core.job import Route, moment
+from jobs.engine.bundles import leased_count
 from jobs.store.connection import Store
 from jobs.store.keys import partition_keys
 from jobs.store.topology import Topology
@@ -49,15 +50,9 @@ class Partitions:
         """Every partition of every live version, by pool, oldest version first."""
         routes = self._topology.partitions()
         replies = self._store.read(lambda client: self._count(client, routes)) if routes else []
-        width = len(COUNTED)
         return [
-            Partition(
-                pool=route.pool,
-                version=route.version,
-                partition=route.partition,
-                **dict(zip(COUNTED, replies[at * width : (at + 1) * width], strict=True)),
-            )
-            for at, route in enumerate(routes)
+            Partition(pool=route.pool, version=route.version, partition=route.partition, **counts)
+            for route, counts in zip(routes, replies, strict=True)
         ]
 
     def next_due(self) -> dict[str, datetime]:
@@ -79,10 +74,17 @@ class Partitions:
         }
         return {state: moment(int(min(scores))) for state, scores in firsts.items() if scores}
 
-    def _count(self, client: Any, routes: Sequence[Route]) -> list[int]:
+    def _count(self, client: Any, routes: Sequence[Route]) -> list[dict[str, int]]:
         pipeline = client.pipeline(transaction=False)
         for route in routes:
             keys = partition_keys(self._store.namespace, route)
             for state in COUNTED:
                 pipeline.zcard(keys.index(state))
-        return list(pipeline.execute())
+            pipeline.hvals(keys.bundled)
+        replies = iter(pipeline.execute())
+        found = []
+        for _ in routes:
+            counts = {state: next(replies) for state in COUNTED}
+            counts["leased"] = leased_count(counts["leased"], next(replies))
+            found.append(counts)
+        return found

@@ -18,6 +18,7 @@ from jobs.core.clock import Clock
 from jobs.core.job import Route, iso, moment
 from jobs.core.pause import EVERYTHING, Pause, PauseState, Scope
 from jobs.engine.batches import BATCH, batches
+from jobs.engine.bundles import open_bundles
 from jobs.engine.leases import Leases
 from jobs.store.connection import Store
 from jobs.store.keys import PartitionKeys, SettingKeys, partition_keys
@@ -132,7 +133,9 @@ class Pauses:
 
     def _handed_out(self, scope: Scope) -> list[HandedOut]:
         found: list[HandedOut] = []
-        for route in self._topology.partitions(scope.name if scope.kind == "pool" else None):
+        routes = self._topology.partitions(scope.name if scope.kind == "pool" else None)
+        open_bundles(self._store, routes)
+        for route in routes:
             keys = self._partition(route)
             # A scan meets every member that is there all the time; none can be new, since nothing is leased any more.
             leased = (member for member, _ in self._store.read(lambda client: _all_members(client, keys.leased)))  # noqa: B023

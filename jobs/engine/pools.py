@@ -16,6 +16,7 @@ from jobs.core.figures import merged
 from jobs.core.job import Route
 from jobs.core.pause import FOR_EVER_MS, Pause, Scope
 from jobs.core.prediction import predicted_wait
+from jobs.engine.bundles import leased_count
 from jobs.engine.caps import Caps, Pending
 from jobs.engine.pauses import Pauses
 from jobs.engine.series import Recent, Series
@@ -268,6 +269,7 @@ class Pools:
                 keys = partition_keys(self._store.namespace, route)
                 for state in COUNTED:
                     pipeline.zcard(keys.index(state))
+                pipeline.hvals(keys.bundled)
                 pipeline.hgetall(keys.parked)
                 pipeline.hget(keys.control, "run_ms")
                 pipeline.zrange(keys.ready, 0, 0)
@@ -275,11 +277,13 @@ class Pools:
             return list(pipeline.execute())
 
         replies = self._store.read(send)
-        width = len(COUNTED) + 4
+        width = len(COUNTED) + 5
         facts, ends = [], []
         for position in range(len(routes)):
-            *counts, parked, run_ms, first, last = replies[position * width : (position + 1) * width]
-            facts.append(_PartitionFacts(dict(zip(COUNTED, counts, strict=True)), parked, run_ms))
+            *sizes, bundled, parked, run_ms, first, last = replies[position * width : (position + 1) * width]
+            counts = dict(zip(COUNTED, sizes, strict=True))
+            counts["leased"] = leased_count(counts["leased"], bundled)
+            facts.append(_PartitionFacts(counts, parked, run_ms))
             ends.append((first[0], last[0][1]) if first and last else None)
         for part, ready_at in zip(facts, self._oldest_ready(routes, ends), strict=True):
             part.oldest_ready_at = ready_at

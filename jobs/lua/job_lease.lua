@@ -43,10 +43,10 @@ local token = ARGV[3] -- made by the worker; the fence
 local limit = tonumber(ARGV[4]) -- most jobs to take
 local lease_ms = tonumber(ARGV[5]) -- length of the lease
 local attempts_kept = tonumber(ARGV[6]) -- attempts kept per job
+local bundle_from = tonumber(ARGV[7]) -- fewer jobs cost no less in a bundle
 
 -- Bodies are read in steps, and no more is taken once this many bytes are on their way.
 local STEP, ENOUGH_BYTES, PROMOTE_LIMIT = 100, 2097152, 500
-local MANY = 20 -- fewer cost no less in a bundle
 local MOST_LOOKED = 1000 -- of jobs whose type is paused many may stand in front
 local END_OF_TIME = 253402300800000 -- ms, the year 10000: the calendars of Python and SQL end before it
 local CORRUPT = '{"type": "CorruptJob", "message": "What is stored of this job cannot be read.", "traceback": ""}'
@@ -155,7 +155,7 @@ local corrupt = {}
 local bytes = 0
 local deadline = string.format('%d', now + lease_ms) -- once: turning numbers into text is dear
 local first_lease = pack_record({ 'leased', 1, 0, 0, 1, 0, 0, 0, 0, now, 0, 0, token, worker, 0, '' }) -- its place follows
-local has_many = math.min(limit, redis.call('ZCARD', ready)) >= MANY and redis.call('HEXISTS', bundled, token) == 0
+local has_many = math.min(limit, redis.call('ZCARD', ready)) >= bundle_from and redis.call('HEXISTS', bundled, token) == 0
 
 -- The record of a touched job once it is leased, and since when it was ready; nil where it cannot be read or leased.
 local function leased_again(raw, since, place)

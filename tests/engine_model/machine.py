@@ -91,6 +91,7 @@ class EngineMachine(RuleBasedStateMachine):
             lease_seconds=LEASE_MS / 1000, retention_seconds=RETENTION_MS / 1000, attempts_kept=ATTEMPTS_KEPT
         )
         self.engine = Engine(self.store, settings, self.clock)
+        self.engine.leases.bundle_from = 2
         self.model = Model(
             self.clock.now_ms(), lease_ms=LEASE_MS, retention_ms=RETENTION_MS, attempts_kept=ATTEMPTS_KEPT
         )

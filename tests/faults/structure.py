@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import floor
 from typing import Any
 
+import msgspec
 import redis
 
 from jobs.core.job import Route
 from jobs.store.codec.bodies import Body, decode_body
 from jobs.store.codec.ids import parse_route
-from jobs.store.codec.records import Record, decode_record
+from jobs.store.codec.records import RECORD, Record, decode_record
 from jobs.store.keys import is_known
 
 LINES = (
@@ -34,6 +36,7 @@ LINES = (
 )
 LINE_ENDS = ("succeeded", "dead", "cancelled", "skipped")
 PLACES_PER_PRIORITY = 2**44
+BUNDLE_MARK = b"\n"
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,7 @@ class _Partition:
         self.bodies: dict[bytes, bytes] = found.get("bodies", {})
         self.states: dict[bytes, bytes] = found.get("states", {})
         self.voided: dict[bytes, float] = found.get("voided", {})
+        self.tied = self._tied()
 
     def compare(self) -> None:
         memberships = self._memberships()
@@ -126,6 +130,7 @@ class _Partition:
         for raw_id in self.voided:
             self._expect(self.bodies.get(raw_id) == b"", raw_id, "in the list of voided ids with a body")
         self._compare_parked()
+        self._compare_bundles()
         for what, figures in self.found.items():
             if what == "counters" or what.startswith("live:"):
                 self._count(figures)
@@ -146,7 +151,8 @@ class _Partition:
         memberships: defaultdict[bytes, list[tuple[str, float]]] = defaultdict(list)
         for line in LINES:
             for raw_id, score in self.found.get(line, {}).items():
-                memberships[raw_id].append((line, score))
+                for one in self.tied[raw_id[1:]] if raw_id.startswith(BUNDLE_MARK) else (raw_id,):
+                    memberships[one].append((line, score))
         for what, members in self.found.items():
             if what.startswith("parked:"):
                 for raw_id, score in members.items():
@@ -216,6 +222,33 @@ class _Partition:
             if what.startswith("parked:")
         }
         self._expect(counted == there, b"parked", f"counts {counted}, holds {there}")
+
+    def _tied(self) -> defaultdict[bytes, set[bytes]]:
+        """Token → the jobs that share its lease: in their records nothing stands behind the start."""
+        tied: defaultdict[bytes, set[bytes]] = defaultdict(set)
+        for raw_id, raw in self.states.items():
+            with suppress(ValueError):
+                record = decode_record(raw)
+                bare = RECORD.size + 1 + len(record.token) + 1 + len(record.worker) + 8
+                if record.state == "leased" and len(raw) == bare:
+                    tied[record.token.encode()].add(raw_id)
+        return tied
+
+    def _compare_bundles(self) -> None:
+        counted = {token: int(number) for token, number in self.found.get("bundled", {}).items()}
+        there = {token: len(jobs) for token, jobs in self.tied.items() if jobs}
+        entries = {entry[1:] for entry in self.found.get("leased", {}) if entry.startswith(BUNDLE_MARK)}
+        bundles = self.found.get("bundles", {})
+        self._expect(counted == there, b"bundled", f"counts {counted}, holds {there}")
+        self._expect(entries == set(there), b"leased", f"has leases for the bundles {entries}, there are {set(there)}")
+        self._expect(set(bundles) == set(there), b"bundles", f"are kept of {set(bundles)}, there are {set(there)}")
+        for token in set(bundles) & set(there):
+            _, *lines = msgspec.msgpack.decode(bundles[token])
+            places = dict(pair for line in lines for pair in zip(line[::2], line[1::2], strict=True))
+            for raw_id in self.tied[token]:
+                priority = decode_body(self.bodies[raw_id]).priority if self.bodies.get(raw_id) else 0
+                place = int(places.get(_text(raw_id), -1))
+                self._expect(place // PLACES_PER_PRIORITY == 100 - priority, raw_id, f"has place {place} in its bundle")
 
     def _expect(self, holds: bool, raw_id: bytes, otherwise: str) -> None:
         if not holds:

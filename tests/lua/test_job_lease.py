@@ -19,7 +19,14 @@ CORRUPT = error("CorruptJob", "What is stored of this job cannot be read.")
 
 
 def call(partition: Partition, **changes: Any) -> Any:
-    arguments = {"worker": "w", "token": "new", "limit": 10, "lease_ms": 10_000, "attempts_kept": 25} | changes
+    arguments = {
+        "worker": "w",
+        "token": "new",
+        "limit": 10,
+        "lease_ms": 10_000,
+        "attempts_kept": 25,
+        "bundle_from": 20,
+    } | changes
     now, next_due, left, paused, corrupt, *jobs = partition.run("job_lease", **arguments)
     return {
         "now": now,
@@ -77,7 +84,7 @@ def test_the_first_in_line_are_given_with_all_that_a_worker_needs(partition: Par
         "ready": {"c": place(3)},
         "leased": {"a": NOW + 10_000, "b": NOW + 10_000},
         "states": {"a": leased(), "b": leased(place=place(2))},
-        "grants": {"w": ["new", "a", "b"]},
+        "grants": {"w": ["new", ["a", str(place(1)), "b", str(place(2))]]},
         "counters": {f"wait{bucket_of(5_000)}:t": 2, "wait_ms:t": 10_000},
         "wake": ["1"],
     }
@@ -119,7 +126,7 @@ def test_another_token_of_the_same_worker_gets_other_jobs(partition: Partition) 
     reply = call(partition, token="other", limit=1)
 
     assert reply["ids"] == ["b"]
-    assert partition.state()["grants"] == {"w": ["other", "b"]}
+    assert partition.state()["grants"] == {"w": ["other", ["b", str(place(2))]]}
 
 
 def test_what_is_due_is_made_ready_first_and_what_is_not_stays(partition: Partition) -> None:

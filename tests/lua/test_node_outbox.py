@@ -38,7 +38,13 @@ ENDS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any], str]] = {
     "stopped and parked": (STOPPED, "job_park", ("a", "token", "t"), {}, "cancelled"),
     "stopped and throttled": (STOPPED, "job_throttle", ("a", "token"), {}, "cancelled"),
     "cancelled while it waited": (READY, "job_cancel", (), {"id": "a", "only_waiting": ""}, "cancelled"),
-    "corrupt": (CORRUPT, "job_lease", (), {"worker": "w", "token": "n", "limit": 9, "lease_ms": 9, **KEPT}, "dead"),
+    "corrupt": (
+        CORRUPT,
+        "job_lease",
+        (),
+        {"worker": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 20, **KEPT},
+        "dead",
+    ),
 }
 GOES_ON: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
     "fails and is tried again": (HELD, "job_fail", (*FAIL[:4], "retry", *FAIL[5:]), KEPT),
@@ -46,7 +52,12 @@ GOES_ON: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
     "crashes and runs again": (STARTED, "job_crash", ("a", "token", NOW), {"failure": "{}", **KEPT}),
     "is handed back": (HELD, "job_release", ("a", "token"), {"charged": "", **KEPT}),
     "is asked to stop": (HELD, "job_cancel", (), {"id": "a", "only_waiting": ""}),
-    "is leased": (READY, "job_lease", (), {"worker": "w", "token": "n", "limit": 9, "lease_ms": 9, **KEPT}),
+    "is leased": (
+        READY,
+        "job_lease",
+        (),
+        {"worker": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 20, **KEPT},
+    ),
 }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from jobs.core.job import Job
 from jobs.core.limits import TypeLimits
+from jobs.engine.bundles import BUNDLE_MARK, leased_count, open_bundles
 from jobs.engine.limits.records import LimitRecords, Waiter, limits_of
 from jobs.store.codec.values import whole_number
 from jobs.store.topology import Topology
@@ -71,14 +73,16 @@ class Holds:
             for of_route in keys:
                 pipeline.hget(of_route.control, "max_running")
                 pipeline.zcard(of_route.leased)
+                pipeline.hvals(of_route.bundled)
                 pipeline.zrange(of_route.leased, 0, SHOWN_HOLDERS - 1)
             return list(pipeline.execute())
 
+        open_bundles(self._records.store, routes)
         replies = self._records.store.read(send) if keys else []
-        shares = [whole_number(share) for share in replies[::3]]
-        if not shares or any(
-            share is None or leased < share for share, leased in zip(shares, replies[1::3], strict=True)
-        ):
+        shares = [whole_number(share) for share in replies[::4]]
+        running = map(leased_count, replies[1::4], replies[2::4])
+        if not shares or any(share is None or leased < share for share, leased in zip(shares, running, strict=True)):
             return None
-        holders = [job_id.decode() for ids in replies[2::3] for job_id in ids][:SHOWN_HOLDERS]
+        ids = (entry for entries in replies[3::4] for entry in entries if not entry.startswith(BUNDLE_MARK))
+        holders = [job_id.decode() for job_id in islice(ids, SHOWN_HOLDERS)]
         return Hold("max_running", pool, sum(share or 0 for share in shares), holders)
