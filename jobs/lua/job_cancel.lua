@@ -15,7 +15,6 @@
 -- #include leave_bundle
 -- #include read_bundle
 -- #include untie
--- #include untie_items
 local clock = KEYS[1] -- string: high-water mark of server time
 local bodies = KEYS[2] -- hash: id -> body
 local states = KEYS[3] -- hash: id -> record
@@ -36,7 +35,7 @@ local given_now = ARGV[1] -- ms, '' = the server's clock
 local id = ARGV[2] -- job id
 local only_waiting = ARGV[3] -- '1': refuse a leased job instead of asking it to stop
 
-untie_items({ states = states, leased = leased, bundles = bundles, bundled = bundled }, 2, 2)
+untie({ states = states, leased = leased, bundles = bundles, bundled = bundled }, { id })
 local body = redis.call('HGET', bodies, id)
 local raw = redis.call('HGET', states, id)
 if not raw and (not body or body == '') then

@@ -22,8 +22,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from jobs.conf import Settings
 from jobs.core.job import Job, JobSpec, LeasedJob, Route, Unique
 from jobs.core.pause import EVERYTHING, Scope
+from jobs.core.states import JobState
 from jobs.engine import Completion, Engine, Failure
 from jobs.engine.deaths import Deaths
+from jobs.engine.listing import JobFilter
 from jobs.engine.logs import NewLines
 from jobs.exceptions import DuplicateJob, JobNotFound, PoolFull, WrongState
 from jobs.store.connection import Store
@@ -234,6 +236,15 @@ class EngineMachine(RuleBasedStateMachine):
         assert reply.cancelled == [lease for lease, answer in expected if answer == "cancel"]
 
     @precondition(lambda self: self.held)
+    @rule(pick=picks)
+    def renew_one(self, pick: int) -> None:
+        held = self._holding(pick)
+        reply = self.engine.leases.renew(held.route, [(held.id, held.token)], LEASE_MS)
+        answers = {"lost": reply.lost, "ended": reply.ended, "cancel": reply.cancelled}
+        expected = self.model.renew(held.pool, held.id, held.token)
+        assert [answer for answer, leases in answers.items() if leases] == [expected] * (expected != "held")
+
+    @precondition(lambda self: self.held)
     @rule(pick=picks, result=st.sampled_from((None, b'{"ok": true}')), ttl_ms=st.sampled_from((None, None, 1_000)))
     def complete(self, pick: int, result: bytes | None, ttl_ms: int | None) -> None:
         held = self._holding(pick)
@@ -379,6 +390,13 @@ class EngineMachine(RuleBasedStateMachine):
         except DuplicateJob:
             answer = "!duplicate"
         assert answer == expected
+
+    @rule(pool=pools)
+    def list_what_is_leased(self, pool: str) -> None:
+        page = self.engine.jobs.page(JobFilter(states=(JobState.LEASED,), pool=pool), limit=1000)
+        assert {job.id for job in page.items} == {
+            job.id for job in self.model.jobs.values() if job.state == "leased" and job.pool == pool
+        }
 
     @rule(job_id=st.sampled_from(("nobody", *CALLER_IDS)))
     def ask_for_a_job(self, job_id: str) -> None:

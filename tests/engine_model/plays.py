@@ -12,6 +12,7 @@ from tests.engine_model.machine import CALLER_IDS, EngineMachine
 
 Play = Callable[[EngineMachine], None]
 LATEST, OLDEST = 7 * 4 + 1, 0  # picks: the newest of the recent leases, the first lease of all
+SECOND, THIRD, FOURTH = 1 * 4 + 1, 2 * 4 + 1, 3 * 4 + 1  # of the first eight leases
 
 
 def take(machine: EngineMachine, count: int = 1, worker: str = "one", **facts: object) -> None:
@@ -128,6 +129,63 @@ def a_lease_asked_for_again(machine: EngineMachine) -> None:
     step(machine, machine.lease_again_with_the_same_token, pick=0)
 
 
+def a_bundle_that_ends_job_by_job(machine: EngineMachine) -> None:
+    take(machine, count=5)
+    step(machine, machine.complete, pick=LATEST, result=None, ttl_ms=None)
+    step(machine, machine.fail, pick=OLDEST, outcome="retry", delay_ms=0)
+    step(machine, machine.start, pick=FOURTH)
+    step(machine, machine.complete, pick=SECOND, result=b"1", ttl_ms=1_000)
+    step(machine, machine.complete, pick=THIRD, result=None, ttl_ms=None)
+    step(machine, machine.complete, pick=FOURTH, result=None, ttl_ms=None)
+
+
+def a_bundle_of_which_a_part_is_renewed(machine: EngineMachine) -> None:
+    take(machine, count=5)
+    step(machine, machine.start, pick=THIRD)
+    step(machine, machine.complete, pick=FOURTH, result=None, ttl_ms=None)
+    step(machine, machine.time_passes, seconds=5)
+    step(machine, machine.renew_one, pick=OLDEST)
+    step(machine, machine.time_passes, seconds=5)
+    step(machine, machine.recover, pool="alpha")
+    step(machine, machine.lease, pool="alpha", worker="two", limit=10)
+
+
+def a_bundle_that_is_renewed_and_lost(machine: EngineMachine) -> None:
+    take(machine, count=5)
+    step(machine, machine.complete, pick=FOURTH, result=None, ttl_ms=None)
+    step(machine, machine.time_passes, seconds=5)
+    step(machine, machine.renew_all_of_a_worker, pick=OLDEST)
+    step(machine, machine.time_passes, seconds=5)
+    step(machine, machine.recover, pool="alpha")
+    lose(machine)
+
+
+def a_bundle_whose_jobs_are_cancelled_and_handed_back(machine: EngineMachine) -> None:
+    take(machine, count=5, priority=7)
+    step(machine, machine.cancel, pick=0)
+    step(machine, machine.complete, pick=OLDEST, result=None, ttl_ms=None)
+    step(machine, machine.release, pick=SECOND, charged=False)
+    step(machine, machine.park, pick=THIRD)
+    step(machine, machine.crash, pick=FOURTH)
+    step(machine, machine.lease, pool="alpha", worker="two", limit=10)
+
+
+def a_bundle_that_is_looked_at(machine: EngineMachine) -> None:
+    take(machine, count=5)
+    step(machine, machine.complete, pick=FOURTH, result=None, ttl_ms=None)
+    step(machine, machine.list_what_is_leased, pool="alpha")
+    step(machine, machine.lease_again_with_the_same_token, pick=0)
+    step(machine, machine.complete, pick=OLDEST, result=None, ttl_ms=None)
+
+
+def a_bundle_in_a_pool_with_a_cap(machine: EngineMachine) -> None:
+    take(machine, count=2)
+    step(machine, machine.cap, pool="alpha", max_running=3)
+    take(machine, count=5, worker="two")
+    step(machine, machine.complete, pick=OLDEST, result=None, ttl_ms=None)
+    step(machine, machine.lease, pool="alpha", worker="two", limit=10)
+
+
 def an_unknown_type(machine: EngineMachine) -> None:
     take(machine)
     step(machine, machine.park, pick=OLDEST)
@@ -237,6 +295,12 @@ PLAYS: tuple[Play, ...] = (
     due_together,
     a_pause,
     a_lease_asked_for_again,
+    a_bundle_that_ends_job_by_job,
+    a_bundle_of_which_a_part_is_renewed,
+    a_bundle_that_is_renewed_and_lost,
+    a_bundle_whose_jobs_are_cancelled_and_handed_back,
+    a_bundle_that_is_looked_at,
+    a_bundle_in_a_pool_with_a_cap,
     an_unknown_type,
     a_poison_job,
     a_release_between_others,

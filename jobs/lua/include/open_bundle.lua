@@ -1,8 +1,9 @@
--- Unties all jobs of a bundle and returns their ids. Of one that cannot be read the jobs are looked for among all records,
--- a stretch with each call. Needs: untie.
+-- Gives the jobs of a bundle leases of their own, and returns their ids: also of those whose record was spoilt meanwhile,
+-- as far as the count says that there are any. In a bundle that cannot be read the jobs are looked for among all records,
+-- a stretch with each call. Needs: read_record, untie.
 local STRETCH = 5000
 
-local function find_jobs(keys, token)
+local function find_tied(keys, token)
   local searched = redis.call('HGET', keys.bundles, token)
   local cursor = searched and string.match(searched, '^searched (%d+)$') or '0'
   local reply = redis.call('HSCAN', keys.states, cursor, 'COUNT', STRETCH)
@@ -16,16 +17,35 @@ local function find_jobs(keys, token)
   return ids, reply[1] == '0'
 end
 
+-- Those without a readable record and without a lease.
+local function spoilt(keys, ids)
+  local found = {}
+  local leases = redis.call('ZMSCORE', keys.leased, unpack(ids))
+  for i, raw in ipairs(redis.call('HMGET', keys.states, unpack(ids))) do
+    if not leases[i] and not (raw and read_record(raw, '')) then
+      found[#found + 1] = ids[i]
+    end
+  end
+  return found
+end
+
 local function open_bundle(keys, token)
   local ids, _, is_over = read_bundle(keys, token)
   if not is_over then
-    ids, is_over = find_jobs(keys, token)
+    ids, is_over = find_tied(keys, token)
   end
-  untie(keys, ids)
+  local deadline = redis.call('ZSCORE', keys.leased, '\n' .. token) or '0'
+  local opened = untie(keys, ids)
+  if ids[1] and redis.call('HEXISTS', keys.bundled, token) == 1 then
+    for _, id in ipairs(spoilt(keys, ids)) do
+      redis.call('ZADD', keys.leased, deadline, id)
+      opened[#opened + 1] = id
+    end
+  end
   if is_over then
     redis.call('HDEL', keys.bundles, token)
     redis.call('HDEL', keys.bundled, token)
     redis.call('ZREM', keys.leased, '\n' .. token)
   end
-  return ids
+  return opened
 end

@@ -1,7 +1,8 @@
 -- Gives those of these jobs that are leased in a bundle a record with their place and a lease of their own. That changes
 -- no fact, so a script may do it before its checks: from then on these jobs are like all others. Returns which they were.
+-- `tokens`: those under which the caller holds them; nil where it need not.
 -- Needs: record_fields, pack_record, record_bytes, bundle_of, leave_bundle, read_bundle.
-local function untie(keys, ids)
+local function untie(keys, ids, tokens)
   local tied = {}
   if not ids[1] then
     return tied
@@ -10,7 +11,7 @@ local function untie(keys, ids)
   local records, deadlines, is_done = {}, {}, {}
   for i, raw in ipairs(redis.call('HMGET', keys.states, unpack(ids))) do
     local id, token = ids[i], raw and bundle_of(raw)
-    if token and not is_done[id] then
+    if token and not is_done[id] and (not tokens or tokens[i] == token) then
       if not places_of[token] then
         local _, places = read_bundle(keys, token)
         places_of[token], left_of[token] = places, 0

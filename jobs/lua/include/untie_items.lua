@@ -1,12 +1,12 @@
--- Unties the jobs among the arguments of a script, whose ids stand `step` apart from `first` on. Where there is no bundle
--- this is one look for a key that is not there. Needs: untie.
+-- Unties the jobs among the arguments of a script: id, token and more, each `step` behind the one before, from `first` on.
+-- Where there is no bundle this is one look for a key that is not there. Needs: untie.
 local function untie_items(keys, first, step)
   if redis.call('EXISTS', keys.bundled) == 0 then
     return
   end
-  local ids = {}
+  local ids, tokens = {}, {}
   for at = first, #ARGV, step do
-    ids[#ids + 1] = ARGV[at]
+    ids[#ids + 1], tokens[#tokens + 1] = ARGV[at], ARGV[at + 1]
   end
-  untie(keys, ids)
+  untie(keys, ids, tokens)
 end
