@@ -80,6 +80,7 @@ def test_the_verbs_of_the_engine_call_every_script(
     facts = WorkerInfo(id="w", host="w", hostname="m", pid=1, pools={}, started_at_ms=1, state="consuming")
     engine.workers.beat([facts], ttl_ms=1_000)
     engine.upkeep.prune_partition(steps.route)
+    engine.leases.bundle_from = 2
     steps.enqueue_many(2)
     limits, jobs = TypeLimits("t", 1, parse_rate("1/s")), steps.lease_all()
     leave = engine.limits.take(limits, steps.route, jobs[0].token, jobs, 9)
@@ -90,6 +91,9 @@ def test_the_verbs_of_the_engine_call_every_script(
     engine.limits.take(TypeLimits("rated", None, parse_rate("1/s")), steps.route, "token", jobs, 9)
     engine.limit_upkeep.tidy(limits)
     engine.caps.set("default", None)
+    steps.enqueue_many(2)
+    steps.lease_all()
+    engine.jobs.page()
 
     scripts = {path.stem for path in LUA_DIR.glob("*.lua")}
     assert called <= scripts

@@ -77,8 +77,8 @@ LUA_BUGS = (
     LuaBug(
         "recovery takes leases that still hold",
         "job_recover.lua",
-        "string.format('%.0f', now - margin), 'LIMIT'",
-        "'+inf', 'LIMIT'",
+        "overdue = {}, string.format('%.0f', now - margin)",
+        "overdue = {}, '+inf'",
     ),
     LuaBug(
         "recovery writes what an earlier scan saw, without comparing again",
@@ -185,6 +185,48 @@ LUA_BUGS = (
         "job_fail.lua",
         "redis.call('ZADD', line, due_score(due, priority), id)",
         "redis.call('ZADD', line, due_score(due, 0), id)",
+    ),
+    LuaBug(
+        "a bundle does not count the jobs that leave it",
+        "include/leave_bundle.lua",
+        "keys.bundled, token, -number)",
+        "keys.bundled, token, 0)",
+    ),
+    LuaBug(
+        "a bundle is over with the first job that leaves it",
+        "include/leave_bundle.lua",
+        "if left == 0 then",
+        "if left >= 0 then",
+    ),
+    LuaBug(
+        "a job that leaves its bundle forgets its place",
+        "include/untie.lua",
+        "raw .. (tonumber(place) and place or '0')",
+        "raw .. '0'",
+    ),
+    LuaBug(
+        "the end of a bundle's lease takes those that have leases of their own",
+        "include/open_bundle.lua",
+        "return opened",
+        "return ids",
+    ),
+    LuaBug(
+        "a renewal of some keeps the whole bundle",
+        "job_renew.lua",
+        "if #jobs == tonumber(redis.call('HGET', bundled, token) or nil) then",
+        "if true then",
+    ),
+    LuaBug(
+        "a job of a bundle that is to stop is counted on in it",
+        "job_cancel.lua",
+        "untie({ states = states, leased = leased, bundles = bundles, bundled = bundled }, { id })",
+        "",
+    ),
+    LuaBug(
+        "a bundle counts as one under the cap of its pool",
+        "include/leased_count.lua",
+        "count - 1 + (tonumber(number) or 1)",
+        "count",
     ),
 )
 

@@ -20,6 +20,14 @@ WAITING: State = {
     "ready": {"c": place(1)},
 }
 HELD: State = {"bodies": {"a": body()}, "states": {"a": held()}, "leased": {"a": NOW}}
+TIED: State = {
+    "bodies": {"a": body(), "b": body()},
+    "states": {"a": held(place=0), "b": held(place=0)},
+    "leased": {"\ntoken": NOW},
+    "bundles": {"token": ["token", ["a", str(place(1)), "b", str(place(2))]]},
+    "bundled": {"token": 2},
+}
+"""Two jobs in one bundle: no place stands in their records."""
 STARTED: State = {**HELD, "states": {"a": held(started_at=NOW - 1)}}
 STOPPED: State = {**HELD, "states": {"a": held(cancel=1)}}
 LAST_CRASH: State = {**HELD, "bodies": {"a": body(max_crashes=1)}}
@@ -63,8 +71,21 @@ CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
         (),
         {"worker": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 20, **KEPT},
     ),
+    "lease a bundle": (
+        {"bodies": {"a": body(), "b": body()}, "ready": {"a": place(1), "b": place(2)}},
+        "job_lease",
+        (),
+        {"worker": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 2, **KEPT},
+    ),
     "promote": (WAITING, "job_promote", (), {"limit": 9}),
     "start": (HELD, "job_start", ("a", "token", NOW), {}),
+    "start in a bundle": (TIED, "job_start", ("a", "token", NOW), {}),
+    "open a bundle": (TIED, "bundle_open", ("token",), {}),
+    "renew in a bundle": (TIED, "job_renew", ("a", "token"), {"lease_ms": 9}),
+    "complete in a bundle": (TIED, "job_complete", ("token", "t", "", "", 1, encode_run(NOW, 1), "a"), KEPT),
+    "fail in a bundle": (TIED, "job_fail", FAIL, KEPT),
+    "cancel in a bundle": (TIED, "job_cancel", (), {"id": "a", "only_waiting": ""}),
+    "recover a bundle": (TIED, "job_recover", (), {"limit": 9, "lease_ms": 9, "elapsed": "", **KEPT}),
     "renew": (HELD, "job_renew", ("a", "token"), {"lease_ms": 9}),
     "complete": (HELD, "job_complete", ("token", "t", "", "", 1, encode_run(NOW, 1), "a"), KEPT),
     "complete a stopped one": (STOPPED, "job_complete", ("token", "t", "", "", 1, encode_run(NOW, 1), "a"), KEPT),
