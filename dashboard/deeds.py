@@ -24,6 +24,7 @@ PAST = {
     "discard": "discarded",
     "drain": "told to drain",
     "enqueue": "enqueued",
+    "export": "exported, with nothing masked,",
     "limit": "limited",
     "move": "moved",
     "mute": "muted",

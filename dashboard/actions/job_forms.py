@@ -165,7 +165,9 @@ def _enqueue(order: Order) -> Told:
     }
     given = {name: value for name, value in options.items() if value is not None}
     handle = api.enqueue(order.given.get("type", ""), values["payload"], **given)
-    api.audit.record("job.enqueue", handle.id, after={"type": order.given.get("type", ""), **given})
+    # What was typed beside the payload may repeat what that hides: the page of the job shows it masked.
+    told = {name: value for name, value in given.items() if name not in ("unique_key", "tags")}
+    api.audit.record("job.enqueue", handle.id, after={"type": order.given.get("type", ""), **told})
     text = "A job of this unique key is live already: this is it." if handle.existing else "The job was made."
     return Told(text, goto=job_url(handle.id))
 

@@ -26,6 +26,7 @@ from jobs.admin.acting import ActingAdmin, Deed, sentence
 from jobs.admin.mirrored import PATIENCE_SECONDS, acting_in_admin
 from jobs.admin.pausing import ReasonForm
 from jobs.api import audit, budget, schedules, workflows
+from jobs.api.redaction import tell_exported
 from jobs.core.workflow import Definition
 from jobs.exceptions import SchedulerError
 from jobs.models import Schedule, Workflow
@@ -198,9 +199,16 @@ class WorkflowActions(ActingAdmin):
 
 
 def _visible(request: HttpRequest, definition: Definition) -> dict[str, Any]:
-    """As this user may see it."""
+    """As this user may see it; of what is shown to few there is an entry in the audit log."""
     user: Any = request.user
-    return definition.as_dict() if user.has_perm("jobs.administer") else workflows.shown(definition)
+    masked = workflows.shown(definition)
+    if not user.has_perm("jobs.administer"):
+        return masked
+    whole = definition.as_dict()
+    if whole != masked:
+        with audit.acting(user.get_username(), "admin"):
+            tell_exported("workflow", [definition.name])
+    return whole
 
 
 def _file(document: Any, name: str) -> HttpResponse:

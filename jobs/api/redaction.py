@@ -104,4 +104,10 @@ def reveal(id: str, *, reason: str = "") -> Job:
     return job
 
 
+def tell_exported(noun: str, names: Sequence[str]) -> None:
+    """An entry in the audit log about definitions of which somebody took a copy with nothing masked. None: no entry."""
+    if names:
+        audit.record(f"{noun}.export", ", ".join(names), after={"revealed": len(names)})
+
+
 areveal = twin(reveal, uses_database=True)

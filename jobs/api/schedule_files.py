@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db import router, transaction
 
-from jobs.api.schedule_rows import check_target, get, saved
+from jobs.api.redaction import tell_exported
+from jobs.api.schedule_rows import check_target, get, saved, shown_fields
 from jobs.core.schedule.definition import FIELDS, Definition, definition_of
 from jobs.core.wording import shown
 from jobs.exceptions import ScheduleInvalid, SchedulerError
@@ -27,8 +28,11 @@ class Imported(NamedTuple):
 
 
 def export(names: Iterable[str] | None = None) -> Sequence[dict[str, Any]]:
-    """The definitions as JSON has them, by name; what ``import_`` takes."""
+    """The definitions as JSON has them, by name; what ``import_`` takes. What people are not shown stands there in
+    full, and who took it is on record.
+    """
     rows = [*Schedule.objects.order_by("name")] if names is None else [get(name) for name in names]
+    tell_exported("schedule", [row.name for row in rows if shown_fields(row.fields) != row.fields])
     return [{name: value for name, value in row.as_dict().items() if name in FIELDS} for row in rows]
 
 

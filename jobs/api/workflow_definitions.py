@@ -15,7 +15,7 @@ from django.db import router, transaction
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
-from jobs.api.redaction import shown_value
+from jobs.api.redaction import shown_value, tell_exported
 from jobs.api.run_history import DefinitionView, PastRun, Totals, adefinitions, definitions
 from jobs.api.workflow_checks import Document, validate
 from jobs.core.job import iso
@@ -147,8 +147,12 @@ def forget(name: str) -> None:
 
 
 def export(wanted: Iterable[str] | None = None) -> Sequence[dict[str, Any]]:
-    """The definitions as files have them, by name; what ``import_`` takes. WorkflowNotFound."""
-    return [definition(name).definition.as_dict() for name in (names() if wanted is None else wanted)]
+    """The definitions as files have them, by name; what ``import_`` takes. WorkflowNotFound. What people are not shown
+    stands there in full, and who took it is on record.
+    """
+    found = [definition(name).definition for name in (names() if wanted is None else wanted)]
+    tell_exported("workflow", [each.name for each in found if shown(each) != each.as_dict()])
+    return [each.as_dict() for each in found]
 
 
 def import_(documents: Iterable[Mapping[str, Any]], *, by: str = "", dry_run: bool = False) -> Imported:

@@ -124,6 +124,10 @@ def add_ids(parser: Parser, *, many: bool = True, optional: bool = False) -> Non
     parser.add_argument("ids", metavar="ID", nargs=nargs, help="id of a job")
 
 
+REVEALED = "Values that pages mask stand in this in full: keep it as you keep a password. The audit log has an entry."
+"""Said beside a copy that must be whole, because it is going to be read back."""
+
+
 def add_reveal(parser: Parser) -> None:
     parser.add_argument(
         "--reveal", action="store_true", help="show secrets too, which are masked otherwise; the audit log tells"

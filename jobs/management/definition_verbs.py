@@ -9,7 +9,7 @@ from typing import Any
 from jobs import api
 from jobs.api.workflows import DefinitionView, VersionView
 from jobs.exceptions import WorkflowInvalid
-from jobs.management.arguments import Parser, Verbs, positive, read_input
+from jobs.management.arguments import REVEALED, Parser, Verbs, positive, read_input
 from jobs.management.errors import usage
 from jobs.management.output import Column, Output
 
@@ -129,11 +129,18 @@ def delete(output: Output, *, name: str, **_options: Any) -> None:
 
 def export(output: Output, *, names: list[str], **_options: Any) -> None:
     found = api.workflows.export(names or None)
+    if any(_hides(node) for one in found for node in one["nodes"]):
+        output.note(REVEALED)
     document: Any = found[0] if len(names) == 1 else {"workflows": [*found]}
     if output.as_json:
         output.document(document)
     else:
         output.text(json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False))
+
+
+def _hides(node: Mapping[str, Any]) -> bool:
+    payload = node.get("payload")
+    return bool(api.shown_value(node.get("type", ""), payload) != payload)
 
 
 def import_(output: Output, *, file: str, dry_run: bool, **_options: Any) -> None:

@@ -12,6 +12,7 @@ from jobs import api, job
 from jobs.api import JobFilter, audit
 from jobs.core.fingerprint import fingerprint_of
 from jobs.core.states import JobState
+from jobs.models import Schedule
 from jobs.registry import registry
 from tests.dashboard.seeding import Shop
 from tests.support.runs import Runs
@@ -133,6 +134,21 @@ def test_who_reveals_a_job_is_on_record(shop: Shop) -> None:
     assert revealed.payload["token"] == SECRET
     assert (entry.who, entry.action, entry.target, entry.reason) == ("ada", "job.reveal", id, "incident 212")
     assert SECRET not in as_text(entry.as_dict())
+
+
+@pytest.mark.django_db
+def test_who_takes_definitions_away_with_their_secrets_is_on_record(shop: Shop) -> None:
+    hidden, open_ = {"account": ACCOUNT, "token": SECRET}, {"amount": 1, "account": None, "token": None}
+    for name, payload in (("pays", hidden), ("counts", open_)):
+        Schedule.objects.create(name=name, job_type="pay.out", cron="0 5 * * *", payload=payload)
+        api.workflows.define({"name": name, "nodes": [{"key": "a", "type": "pay.out", "payload": payload}]})
+
+    with audit.acting("ada", "command"):
+        taken = [api.schedules.export(), api.workflows.export()]
+
+    assert as_text(taken).count(SECRET) == 2, "or they could not be read back"
+    entries = [(entry.who, entry.action, entry.target) for entry in audit.list().items if "export" in entry.action]
+    assert sorted(entries) == [("ada", "schedule.export", "pays"), ("ada", "workflow.export", "pays")]
 
 
 @pytest.mark.django_db

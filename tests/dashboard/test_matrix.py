@@ -298,6 +298,15 @@ def test_an_action_obeys_only_those_with_its_permission(role: str, login: Login,
         assert (response.status_code != refused) == (held >= {VIEW, action.permission}), action.slug
 
 
+@pytest.mark.parametrize("id", ["", "nothing"])
+def test_no_question_fails_for_want_of_what_it_is_about(id: str, login: Login) -> None:
+    client = login("administrator")
+
+    answers = {action.slug: ask(client, "get", action.url, {"id": id} if id else {}).status_code for action in ACTIONS}
+
+    assert {slug: status for slug, status in answers.items() if status >= 500} == {}
+
+
 def test_no_action_happens_by_get(login: Login, shop: Shop) -> None:
     things, client = Things(shop), login("administrator")
     before = contents(get_engine())

@@ -11,7 +11,9 @@ from django.test import Client
 from dashboard.figures import figures
 from dashboard.reads import overall
 from jobs import api, job
+from jobs.models import Schedule
 from jobs.registry import registry
+from tests.dashboard.asking import Program
 from tests.dashboard.browsing import send, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
@@ -49,6 +51,30 @@ def test_pages_fragments_downloads_and_frames_show_none(administrator: Client, s
         assert not [word for word in SECRETS if word in response.content.decode()], address
     assert "37" in text(administrator.get(f"/dashboard/jobs/{secret}/"))
     assert not [word for word in SECRETS if word in json.dumps(figures(overall()))]
+
+
+def test_the_api_tells_none(root: Program, shop: Shop, secret: str) -> None:
+    Schedule.objects.create(name="pays", job_type="pay.out", cron="0 5 * * *", payload=api.get_job(secret).payload)
+    payload = {"account": "DE02-1203", "token": "tok-4711"}
+    api.workflows.define({"name": "pays", "nodes": [{"key": "a", "type": "pay.out", "payload": payload}]})
+    run = api.workflows.start("pays", {"password": "hunter2"}, allow_unknown=True).id
+    node = api.workflows.nodes(run)[0].job
+    asked = [
+        *("jobs", "dlq", "dlq/groups", "schedules", "schedules/pays", "workflows", "workflows/definitions", "stats"),
+        *(f"jobs/{secret}", f"jobs/{secret}/logs", f"jobs/{node}", f"workflows/{run}"),
+    ]
+    answers = {address: root.get(address) for address in asked}
+    answers |= {verb: root.post(f"jobs/{secret}/{verb}") for verb in ("resubmit", "cancel", "retry")}
+    answers |= {verb: root.post(f"schedules/pays/{verb}") for verb in ("pause", "resume", "run")}
+    answers |= {f"run {verb}": root.post(f"workflows/{run}/{verb}") for verb in ("pause", "resume", "cancel")}
+    wrong = {"type": "pay.out", "payload": {"account": "DE02-1203", "token": "tok-4711", "amuont": 1}}
+    refusals = [root.post("jobs", wrong), root.post("jobs", {**wrong, "payload": {"account": ["DE02-1203"]}})]
+
+    assert {answer.status for answer in answers.values()} == {200}
+    assert {answer.status for answer in refusals} == {400}
+    for address, answer in [*answers.items(), *enumerate(refusals)]:
+        told = json.dumps(answer.document, ensure_ascii=False)
+        assert not [word for word in SECRETS if word in told], address
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator"])

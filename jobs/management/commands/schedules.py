@@ -13,7 +13,7 @@ from jobs import api
 from jobs.api.schedules import BackfillProgress, Imported, ScheduleStatus
 from jobs.core.schedule import Firing
 from jobs.management import durations
-from jobs.management.arguments import MAX_LIMIT, Parser, Verbs, positive
+from jobs.management.arguments import MAX_LIMIT, REVEALED, Parser, Verbs, positive
 from jobs.management.base import VerbCommand
 from jobs.management.durations import moment
 from jobs.management.errors import CommandFailed, Exit, usage
@@ -247,6 +247,8 @@ class Command(VerbCommand):
 
     def export(self, output: Output, *, names: list[str], **_options: Any) -> None:
         items = api.schedules.export(names or None)
+        if any(api.schedules.shown_fields(item) != item for item in items):
+            output.note(REVEALED)
         text = json.dumps({"schedules": items}, indent=2, ensure_ascii=True, allow_nan=False)
         if output.as_json:
             output.document({"schedules": list(items)})
