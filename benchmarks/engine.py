@@ -151,7 +151,7 @@ def _late_ms(enqueue: Callable[[], object]) -> float:
 
 def _latency(server: BenchmarkServer, stamp: object, size: Size) -> list[Figure]:
     """From before the enqueue call to the first line of the handler, on an idle worker, one job at a time. Beside it
-    the bare minimum, out of the same sleep: where processors sleep deeply, most of both is their waking up."""
+    the bare minimum, out of the same sleep, and how much that sleep slows the very same lines of Python down."""
     progress("latency")
     stamps = Path(os.environ["BENCHMARK_STAMPS"])
     stamps.unlink(missing_ok=True)
@@ -174,7 +174,23 @@ def _latency(server: BenchmarkServer, stamp: object, size: Size) -> list[Figure]
     p99 = Figure("enqueue to start, idle, p99", "ms", Bar(5.0, of="value", at_most=True))
     for figure, part in ((p50, 0.5), (p99, 0.99)):
         figure.add(late[int(len(late) * part)], bare[int(len(bare) * part)])
-    return [p50, p99]
+    return [p50, p99, _coldness(size)]
+
+
+def _coldness(size: Size) -> Figure:
+    """What a sleep costs on this machine, whatever runs after it: caches that others have used meanwhile."""
+    figure = Figure("the same lines, out of that sleep ÷ at once", "µs")
+    for number in range(size.stamps // 5):
+        time.sleep(0.005 + number % 7 / 1000)
+        figure.add(_lines_us(), _lines_us())
+    return figure
+
+
+def _lines_us() -> float:
+    began = time.perf_counter()
+    for number in range(200):
+        str(number)
+    return (time.perf_counter() - began) * 1e6
 
 
 def _idle(server: BenchmarkServer, host: Host, size: Size) -> list[Figure]:

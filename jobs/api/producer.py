@@ -18,7 +18,7 @@ from jobs.conf import get_settings
 from jobs.core.job import Enqueued, EnqueueRequest, JobSpec, Unique
 from jobs.core.options import EnqueueOptions, check_options
 from jobs.core.payload import encode_any
-from jobs.engine import TypeOverrides, get_engine
+from jobs.engine import NO_OVERRIDES, TypeOverrides, get_engine
 from jobs.exceptions import OptionInvalid, PayloadInvalid, PayloadTooLarge, SchedulerError
 from jobs.middleware import AsgirefBridge, chain
 from jobs.registry import JobType, UniqueBy, check_name, registry
@@ -96,6 +96,8 @@ def pool_of(type_name: str, pool: str | None = None) -> str:
 
 def merged(defaults: JobSpec, overrides: TypeOverrides, chosen: Mapping[str, Any]) -> JobSpec:
     """The type's defaults, over them what an operator set for the type, over that the options of this call."""
+    if overrides is NO_OVERRIDES and not chosen:
+        return defaults
     changes = {name: value for name in OVERRIDABLE if (value := getattr(overrides, name)) is not None}
     for name, value in chosen.items():
         if name in SPEC_OPTIONS:

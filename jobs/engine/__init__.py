@@ -41,7 +41,7 @@ from jobs.engine.scaling import Scaling, Scalings
 from jobs.engine.schedules import Schedules
 from jobs.engine.series import Point, Series
 from jobs.engine.stats import Snapshot, Stats
-from jobs.engine.types import TypeOverrides, Types
+from jobs.engine.types import NO_OVERRIDES, TypeOverrides, Types
 from jobs.engine.upkeep import Upkeep
 from jobs.engine.workers import Release, Worker, WorkerInfo, WorkerNotFound, Workers
 from jobs.engine.workflows import Workflows
@@ -53,6 +53,7 @@ __all__ = [
     "BATCH",
     "EVERYTHING",
     "MOVED_FROM",
+    "NO_OVERRIDES",
     "SCAN_LIMIT",
     "Autoscale",
     "BulkNotFound",

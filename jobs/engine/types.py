@@ -27,7 +27,7 @@ class TypeOverrides(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
 
 
-NONE = TypeOverrides()
+NO_OVERRIDES = TypeOverrides()
 _decode = msgspec.json.Decoder(TypeOverrides).decode
 
 
@@ -44,7 +44,7 @@ class Types:
 
     def get(self, name: str) -> TypeOverrides:
         self._refresh()
-        return self._overrides.get(name, NONE)
+        return self._overrides.get(name, NO_OVERRIDES)
 
     def all(self) -> dict[str, TypeOverrides]:
         """All overrides as they are stored now."""
@@ -92,4 +92,4 @@ def _read(stored: bytes) -> TypeOverrides:
     try:
         return _decode(stored)
     except msgspec.MsgspecError:
-        return NONE
+        return NO_OVERRIDES

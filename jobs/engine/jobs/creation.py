@@ -59,13 +59,14 @@ class Creation:
         self._jobs = jobs
         self._unique_keys = unique_keys
         self._directory = Holders(store, "ids")
+        self._last_header: tuple[JobSpec, bytes] | None = None
 
     def enqueue(self, spec: JobSpec, payloads: Sequence[bytes], ids: Sequence[str] | None) -> list[Enqueued]:
         """See ``Jobs.enqueue``."""
         self.refuse_large(payloads)
         _refuse_times(spec)
         spec = self._kept_for_its_window(spec)
-        header = encode_header(spec)
+        header = self._header(spec)
         if spec.id is None and spec.unique is None:
             return self._enqueue_many(spec, header, payloads, ids)
         if len(payloads) != 1:
@@ -94,6 +95,13 @@ class Creation:
                 f"The payload has {longest} bytes; at most {limit} are allowed.",
                 fix="Store the data elsewhere and pass a reference, or raise SCHEDULER['PAYLOAD_LIMIT'].",
             )
+
+    def _header(self, spec: JobSpec) -> bytes:
+        """What the last one had, if it is the same: an enqueue without options has its type's own request."""
+        last = self._last_header
+        if last is None or last[0] is not spec:
+            self._last_header = last = (spec, encode_header(spec))
+        return last[1]
 
     def _kept_for_its_window(self, spec: JobSpec) -> JobSpec:
         """A job is what holds its unique key: it is kept at least as long as the key's window."""
