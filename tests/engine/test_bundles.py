@@ -147,6 +147,16 @@ def test_the_end_of_a_lease_gives_them_back_in_their_order_as_many_as_are_asked_
     assert [job.id for job in steps.lease_all()] == [job.id for job in jobs[2:]]
 
 
+def test_a_bundle_that_is_over_before_it_is_opened_leaves_nothing(
+    steps: Steps, jobs: list[LeasedJob], keys: PartitionKeys, client: Any
+) -> None:
+    complete(steps, jobs)
+    client.hset(keys.states, mapping={f"other {number}": b"x" for number in range(6_000)})
+
+    assert steps.engine.store.run("bundle_open", keys, [jobs[0].token]) == 0
+    assert client.exists(keys.leased, keys.bundles, keys.bundled) == 0
+
+
 @pytest.mark.parametrize("spoilt", [b"", b"\xc1", b"\x92\xa1x\x01", b"searched x"])
 def test_jobs_of_a_bundle_that_cannot_be_read_run_again(
     steps: Steps, jobs: list[LeasedJob], clock: ManualClock, keys: PartitionKeys, client: Any, spoilt: bytes

@@ -30,11 +30,14 @@ local function spoilt(keys, ids)
 end
 
 local function open_bundle(keys, token)
+  local deadline = redis.call('ZSCORE', keys.leased, '\n' .. token)
+  if not deadline then
+    return {} -- its last job has ended meanwhile
+  end
   local ids, _, is_over = read_bundle(keys, token)
   if not is_over then
     ids, is_over = find_tied(keys, token)
   end
-  local deadline = redis.call('ZSCORE', keys.leased, '\n' .. token) or '0'
   local opened = untie(keys, ids)
   if ids[1] and redis.call('HEXISTS', keys.bundled, token) == 1 then
     for _, id in ipairs(spoilt(keys, ids)) do
