@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from django.utils import timezone
@@ -19,6 +19,9 @@ from dashboard.formats import clock, count, shortened
 
 WIDTH, HEIGHT, DEATHS = 600, 150, 44
 _PLAIN = re.compile(r"\.0(?!\d)")  # ``3.0`` → ``3``, ``1.0 s`` → ``1 s``
+DAYS_FROM = 1200
+"""Seconds of a step from which on a chart reaches back further than a clock tells."""
+
 GRID_LINES = 3
 LABEL_GAP = 15.0
 """Between two labels at the ends of lines, in the units of HEIGHT."""
@@ -108,9 +111,17 @@ class Chart:
 
     @property
     def times(self) -> list[str]:
-        """Labels of the axis: five moments, as fine as the range needs."""
+        """Labels of the axis: five moments, as fine as the range needs, and short enough to stand beside each other."""
         marks = [self.starts[round(number * (len(self.starts) - 1) / 4)] for number in range(5)]
-        return [self._at(at) for at in marks]
+        if self.step < DAYS_FROM:
+            return [self._at(at) for at in marks]
+        days = [f"{local.day} {local:%b}" for local in map(timezone.localtime, marks)]
+        if marks[-1] - marks[0] > timedelta(days=3):
+            return days
+        return [
+            clock(at)[:5] if day == before else f"{day}, {clock(at)[:5]}"
+            for at, day, before in zip(marks, days, ["", *days], strict=False)
+        ]
 
     @property
     def paths(self) -> list[tuple[Line, str]]:
@@ -192,7 +203,7 @@ class Chart:
 
     def _at(self, at: datetime) -> str:
         local = timezone.localtime(at)
-        if self.step < 1200:
+        if self.step < DAYS_FROM:
             return clock(at)[: 8 if self.step < 60 else 5]
         return f"{local.day} {local:%b}, {local:%H:%M}" if self.step < 28_800 else f"{local.day} {local:%b %H:%M}"
 

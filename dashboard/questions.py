@@ -13,7 +13,7 @@ from dashboard import standing
 from dashboard.formats import UNKNOWN, age, count, duration, plural, rate, shortened
 from dashboard.links import jobs_url
 from dashboard.overall import Overall
-from dashboard.standing import drains_in, is_late, unserved
+from dashboard.standing import drains_in, has_waiting, is_late, unserved
 
 ALLOWED = 0.05
 """Over half a minute a little less may be done than comes: the next minute makes up for it."""
@@ -104,9 +104,9 @@ def _failed(overall: Overall) -> Answer:
 
 def _drain(overall: Overall) -> Answer:
     question, url = "When do the pools drain?", reverse("dashboard:pools")
-    waiting = [pool for pool in overall.pools if pool["ready"]]
+    waiting = [pool for pool in overall.pools if has_waiting(pool)]
     if not waiting:
-        return Answer(question, "succeeded", "Now", "no job is ready and waiting", url)
+        return Answer(question, "succeeded", "Now", f"{_no_job(overall)} is ready and waiting", url)
     stuck = [pool for pool in waiting if drains_in(pool) in ("never", "paused", "unknown")]
     known = [pool["predicted_wait_seconds"] for pool in waiting if pool not in stuck]
     stuck_words = ", ".join(f"{shortened(pool['name'], 24)} {drains_in(pool)}" for pool in stuck[:2])
@@ -126,7 +126,7 @@ def _keeping_up(overall: Overall) -> Answer:
     done = sum(pool["throughput_per_second"] or 0 for pool in overall.pools)
     new = sum(pool["enqueued_per_second"] or 0 for pool in overall.pools)
     detail = f"{rate(round(done, 1))}/s done, {rate(round(new, 1))}/s new"
-    waiting = [pool for pool in overall.pools if pool["ready"] and not pool["paused"]]
+    waiting = [pool for pool in overall.pools if has_waiting(pool) and not pool["paused"]]
     if not overall.known:
         return Answer(question, "", UNKNOWN, "nothing is known yet", url)
     if not waiting or (done and done >= new) or all(drains_in(pool) == "now" for pool in waiting):

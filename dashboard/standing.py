@@ -16,6 +16,11 @@ def is_late(pool: dict[str, Any]) -> bool:
     return (pool["oldest_ready_age_seconds"] or 0) > LATE_SECONDS and not pool["paused"]
 
 
+def has_waiting(pool: dict[str, Any]) -> bool:
+    """True when a job is ready that a worker may take. Those of types that none may run stand in no line."""
+    return int(pool["ready"]) > int(pool.get("parked", 0))
+
+
 def unserved(pool: dict[str, Any]) -> bool:
     """True when jobs are ready that nobody will run: no worker, and nobody has paused the pool on purpose."""
     return bool(pool["ready"] and not pool["workers"] and not pool["paused"])

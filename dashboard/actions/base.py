@@ -15,6 +15,14 @@ from jobs.api.reach import Reach
 
 REASON_MAX = 200
 
+PROBLEMS = {
+    "required": "This is missing.",
+    "max_length": "At most %(limit_value)s characters: these are %(show_value)s.",
+    "min_value": "At least %(limit_value)s.",
+    "max_value": "At most %(limit_value)s.",
+}
+"""What is wrong with a field, where it does not say so in words of its own."""
+
 
 @dataclass(frozen=True)
 class Order:
@@ -72,6 +80,16 @@ class ActionForm(forms.Form):
         for each in self.fields.values():
             each.widget.attrs.setdefault("autocomplete", "off")
         self.prepare()
+        for each in self.fields.values():
+            for code, words in PROBLEMS.items():
+                if each.error_messages.get(code) in (None, forms.Field.default_error_messages.get(code)):
+                    each.error_messages[code] = words
+
+    def focus_on_what_is_wrong(self) -> None:
+        """Whoever answered wrongly goes on where it was wrong."""
+        wrong = next((name for name in self.fields if name in self.errors), "")
+        if wrong:
+            self.fields[wrong].widget.attrs["autofocus"] = True
 
     def prepare(self) -> None:
         """Fits the questions to the things: their present values, what can be chosen."""
@@ -95,6 +113,8 @@ class Question:
     hidden: tuple[tuple[str, str], ...] = ()
     chooses: bool = False
     """The answer is no order yet, but leads to the next question."""
+    problem: str = ""
+    """What was wrong with the answer before, which is asked for again."""
 
     @property
     def is_empty(self) -> bool:

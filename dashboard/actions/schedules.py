@@ -46,6 +46,9 @@ def _resume(order: Order) -> Told:
     return Told(f"{order.id} goes on.")
 
 
+FIRST_THE_RANGE = "First the range; then it is counted."
+
+
 class BackfillForm(NumberForm):
     """First the range; once it is known how many firings lie in it, their number is agreed to."""
 
@@ -59,6 +62,9 @@ class BackfillForm(NumberForm):
         super().prepare()
         if self.given.get("number"):
             del self.fields["start"], self.fields["end"]
+            return
+        for name in ("start", "end"):
+            self.fields[name].initial = self.given.get(name)
 
 
 def _range(given: Mapping[str, Any]) -> tuple[datetime, datetime]:
@@ -109,11 +115,11 @@ class BackfillAction(ScheduleAction):
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         name = ids[0] if ids else ""
         if not given.get("start"):
-            return Question(f"Backfill {name}", "First the range; then it is counted.", ids, chooses=True)
+            return Question(f"Backfill {name}", FIRST_THE_RANGE, ids, chooses=True)
         try:
             start, end = _range(given)
         except Refused as wrong:
-            return Question(f"Backfill {name}", str(wrong), ids, chooses=True)
+            return Question(f"Backfill {name}", FIRST_THE_RANGE, ids, chooses=True, problem=str(wrong))
         number = api.schedules.backfill_count(name, start, end)
         return Question(
             f"Backfill {name} with up to {plural(number, 'job')}?",

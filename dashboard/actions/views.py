@@ -134,6 +134,8 @@ def _ask(
         for name, value in question.hidden:
             asked[name] = value
         form = found.form(ids=ids, given=asked)
+    else:
+        form.focus_on_what_is_wrong()
     context = shell(reads.overall()) | {
         "panel": PANELS[found.panel],
         "action": found,

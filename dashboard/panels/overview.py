@@ -65,6 +65,7 @@ class Overview(Panel):
             "life_due": {} if overall.trouble else reads.next_due(),
             "pools": [pool | {"line": notes.get(pool["name"])} for pool in troubled_first(overall)],
             "groups": groups[:GROUPS_SHOWN],
+            "groups_more": max(0, len(groups) - GROUPS_SHOWN),
             "sampled": sampled,
             "firing": firing,
             "operates": may(request.user, OPERATE),

@@ -61,10 +61,11 @@ def _all(request: HttpRequest, overall: Overall) -> dict[str, Any]:
     pages = max(1, -(-len(matching) // PER_PAGE))
     page = min(max(1, _number(request.GET.get("page", ""))), pages)
     shown = matching[(page - 1) * PER_PAGE : page * PER_PAGE]
+    lines = _lines(shown, overall, STRIP)
     return {
-        "lines": _lines(shown, overall, STRIP),
+        "lines": lines,
         "total": len(rows),
-        "sentence": _sentence(rows, overall),
+        "sentence": _sentence(rows, overall, lines),
         "search": search,
         "state": state,
         "states": STATES,
@@ -133,12 +134,14 @@ def _matching(rows: Iterable[Row], search: str, state: str, late: Collection[str
     return [row for row in found if _IS[state](row, late)] if state in _IS else found
 
 
-def _sentence(rows: Iterable[Row], overall: Overall) -> str:
+def _sentence(rows: Iterable[Row], overall: Overall, lines: Iterable[Line]) -> str:
+    """What is late, also of what the store was not told of yet, as far as it is shown."""
     rows = list(rows)
     if not rows:
         return ""
-    if overall.late:
-        names = ", ".join(overall.late[:3]) + (f" and {len(overall.late) - 3} more" if len(overall.late) > 3 else "")
+    late = list(dict.fromkeys([*overall.late, *(line.name for line in lines if line.word == "late")]))
+    if late:
+        names = ", ".join(late[:3]) + (f" and {len(late) - 3} more" if len(late) > 3 else "")
         return f"Late: {names}."
     broken = sum(bool(row.error) for row in rows)
     if broken:

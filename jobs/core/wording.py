@@ -14,8 +14,11 @@ _LISTED = 8
 _LONGEST = 80
 
 
-def did_you_mean(word: str, known: Iterable[str], *, none: str = "") -> str:
-    """A sentence for an error's ``fix``: the nearest known word, or what there is, or ``none`` if there is nothing."""
+def did_you_mean(word: str, known: Iterable[str], *, none: str = "", far: str = "") -> str:
+    """A sentence for an error's ``fix``: the nearest known word, or what there is, or ``none`` if there is nothing.
+
+    ``far``: instead of what there is, where that is too much to be of help.
+    """
     names = sorted(known)
     # Hostile words may be megabytes long, or no words; comparing more than this would cost seconds.
     close = get_close_matches(str(word)[:200], names, n=1, cutoff=0.6)
@@ -23,6 +26,8 @@ def did_you_mean(word: str, known: Iterable[str], *, none: str = "") -> str:
         return f"Did you mean {close[0]!r}?"
     if not names:
         return none
+    if far:
+        return far
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return f"Known: {', '.join(names[:_LISTED])}{more}."
 

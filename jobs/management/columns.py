@@ -120,7 +120,7 @@ def worker_state(worker: Worker) -> str:
 
 POOLS: tuple[Column[dict[str, Any]], ...] = (
     Column("POOL", lambda pool: pool["name"]),
-    Column("STATE", lambda pool: "paused" if pool["paused"] else "open"),
+    Column("STATE", lambda pool: "paused" if pool["paused"] else "on"),
     Column("READY", lambda pool: pool["ready"], right=True),
     Column("LEASED", lambda pool: pool["leased"], right=True),
     Column("SCHEDULED", lambda pool: pool["scheduled"], right=True),
@@ -253,7 +253,7 @@ def pause_words(pause: dict[str, Any] | None) -> str | None:
 
 def type_state(document: dict[str, Any]) -> str:
     """Whether jobs of the type may start."""
-    return pause_words(document["paused"]) or ("open" if document["enabled"] else "disabled in the admin")
+    return pause_words(document["paused"]) or ("on" if document["enabled"] else "disabled in the admin")
 
 
 TYPES: tuple[Column[dict[str, Any]], ...] = (
@@ -307,7 +307,7 @@ def show_pool(output: Output, pool: Pool, settings: PoolSettings | None = None) 
     output.facts(
         [
             ("pool", pool.name),
-            ("state", pause_words(document["paused"]) or "open"),
+            ("state", pause_words(document["paused"]) or "on"),
             ("slots", f"{pool.slots} per worker process, {pool.slots_actual} in all"),
             ("autoscale", autoscale_words(settings) if settings else None),
             ("workers", pool.workers),

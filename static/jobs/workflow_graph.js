@@ -34,8 +34,9 @@ class View {
   /** A page that opens where the picture is hidden, as on a phone, has no room to measure before it is turned. */
   resized() {
     if (!this.frame.clientWidth) return;
-    if (this.scale) this.apply();
-    else this.open();
+    if (!this.scale) return this.open();
+    if (this.whole) this.fit();
+    this.apply();
   }
 
   get svg() {
@@ -55,8 +56,8 @@ class View {
   open() {
     const kept = JSON.parse(sessionStorage.getItem(this.place) ?? "null");
     this.fit();
-    if (kept?.of === this.size.width) Object.assign(this, { x: kept.x, y: kept.y, scale: kept.scale });
-    else if (this.scale < READABLE) {
+    if (kept?.of === this.size.width && !kept.whole) Object.assign(this, { x: kept.x, y: kept.y, scale: kept.scale });
+    else if (!kept?.whole && this.scale < READABLE) {
       this.scale = READABLE;
       this.show([...this.frame.querySelectorAll(".box.is-chosen"), ...this.frame.querySelectorAll(RUNS), ...this.frame.querySelectorAll(".box.is-dead"), this.frame.querySelector(".box")].slice(0, 1), true);
     }
@@ -64,17 +65,22 @@ class View {
   }
 
   fit() {
+    Object.assign(this, this.fitting);
+  }
+
+  /** How all of it is seen, in the middle of what room there is. */
+  get fitting() {
     const { size, room } = this;
-    this.scale = Math.min(1, room.width / size.width, room.height / size.height);
-    this.x = (size.width - room.width / this.scale) / 2;
-    this.y = (size.height - room.height / this.scale) / 2;
+    const scale = Math.min(1, room.width / size.width, room.height / size.height);
+    return { scale, x: (size.width - room.width / scale) / 2, y: (size.height - room.height / scale) / 2 };
   }
 
   apply() {
-    const { room } = this;
+    const { room, fitting } = this;
+    this.whole = ["scale", "x", "y"].every((name) => Math.abs(this[name] - fitting[name]) < 0.01);  // and stays so in another room
     this.svg.setAttribute("viewBox", `${this.x} ${this.y} ${room.width / this.scale} ${room.height / this.scale}`);
     clearTimeout(this.keeping);
-    this.keeping = setTimeout(() => sessionStorage.setItem(this.place, JSON.stringify({ x: this.x, y: this.y, scale: this.scale, of: this.size.width })), 300);
+    this.keeping = setTimeout(() => sessionStorage.setItem(this.place, JSON.stringify({ x: this.x, y: this.y, scale: this.scale, whole: this.whole, of: this.size.width })), 300);
   }
 
   zoom(factor, at = { x: this.room.width / 2, y: this.room.height / 2 }) {

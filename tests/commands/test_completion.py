@@ -10,7 +10,7 @@ import pytest
 from jobs import api
 from jobs.exceptions import StoreUnavailable
 from jobs.management import completing
-from jobs.management.commands.completion import BASH
+from jobs.management.commands.completion import BASH, FISH, ZSH
 from jobs.management.completing import candidates
 from jobs.models import Schedule
 
@@ -107,3 +107,63 @@ def test_what_bash_puts_into_the_line_is_a_name_and_no_command(tmp_path: Path):
     names.chmod(0o755)
 
     assert in_bash(f"{names} pools show", 2) == r"<\$\(touch\ x\)><a\ b><x\;\ reboot><\*><\`id\`>"
+
+
+def run_in(shell: str, script: str) -> str:
+    """What the script prints in this shell, where it is installed."""
+    found = shutil.which(shell)
+    if found is None:
+        pytest.skip(f"no {shell} is installed (Debian: apt-get install {shell})")
+    bare = {"zsh": ["-f", "-c"], "fish": ["--no-config", "-c"]}[shell]
+    return subprocess.run([found, *bare, script], env=os.environ, capture_output=True, text=True, check=True).stdout
+
+
+ZSH_ALONE = """
+compdef() { :; }
+compadd() { shift; printf "<%s>" "$@"; }  # which quotes what it puts into the line
+_files() { printf "files"; }
+"""
+
+
+@pytest.fixture
+def names(tmp_path: Path) -> Path:
+    """Answers with two names, one of them hostile; with none to ``jobs wait``. Keeps what it was asked."""
+    (tmp_path / "manage.py").write_text(
+        f"""#!/bin/sh
+printf '<%s>' "$@" > {tmp_path}/asked
+[ "$5" = wait ] || printf '%s\\n' 'media' 'me x; touch {tmp_path}/ran'
+"""
+    )
+    (tmp_path / "manage.py").chmod(0o755)
+    return tmp_path
+
+
+def in_zsh(names: Path, line: str, current: int) -> str:
+    return run_in("zsh", f"{ZSH_ALONE}{ZSH}words=({names}/manage.py {line}); CURRENT={current}; _mainspring")
+
+
+@pytest.mark.optional
+def test_zsh_asks_with_the_words_up_to_the_cursor_and_offers_names_whole(names: Path):
+    assert in_zsh(names, 'pools show "" --json', 4) == f"<media><me x; touch {names}/ran>"
+    assert (names / "asked").read_text() == "<completion><next><--><pools><show><>"
+
+
+@pytest.mark.optional
+def test_zsh_offers_files_where_there_is_no_name(names: Path):
+    assert in_zsh(names, "jobs wait x", 4) == "files"
+
+
+def in_fish(names: Path, line: str) -> list[str]:
+    return run_in("fish", f"{FISH}complete -C '{names}/manage.py {line}'").splitlines()
+
+
+@pytest.mark.optional
+def test_fish_asks_with_the_words_up_to_the_cursor_and_offers_names_whole(names: Path):
+    assert in_fish(names, "pools show me") == [f"me x; touch {names}/ran", "media"]
+    assert (names / "asked").read_text() == "<completion><next><--><pools><show><me>"
+    assert not (names / "ran").exists()
+
+
+@pytest.mark.optional
+def test_fish_offers_files_where_there_is_no_name(names: Path):
+    assert in_fish(names, f"jobs wait {names}/ma") == [f"{names}/manage.py"]

@@ -43,7 +43,7 @@ def test_pools_stand_in_a_list(cli):
     [pool] = result.json["items"]
     assert pool.keys() == POOL_FIELDS
     assert (pool["name"], pool["ready"], result.json["next_cursor"]) == ("critical", 1, None)
-    assert cli("pools", "list").out.splitlines()[1].split("\t")[:3] == ["critical", "open", "1"]
+    assert cli("pools", "list").out.splitlines()[1].split("\t")[:3] == ["critical", "on", "1"]
 
 
 def test_one_pool_is_shown(cli):
@@ -124,7 +124,7 @@ def test_the_status_is_text_too(cli):
 
     out = cli("scheduler", "status").out
 
-    assert "open" in out
+    assert out.splitlines()[0].split() == ["state", "on"]
     assert "retry_wait" in out
     assert "default" in out
 

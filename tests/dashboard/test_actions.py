@@ -368,3 +368,18 @@ def test_no_question_about_nothing_or_about_what_there_is_not_ends_in_a_server_e
     }
 
     assert {asked: status for asked, status in answers.items() if status >= 500} == {}
+
+
+def test_wrong_answers_are_said_in_words_of_this_product_and_the_focus_goes_there(
+    administrator: Client, shop: Shop
+) -> None:
+    shop.ready(pool="billing")
+
+    page = send(
+        administrator, "/dashboard/actions/pool/limit/", {"id": "billing", "max_running": "-1", "reason": "x" * 300}
+    )
+
+    assert page.status_code == 400
+    assert "At least 0." in text(page)
+    assert "At most 200 characters: these are 300." in text(page)
+    assert [str(found.get("name", "")) for _, found in tags(page) if "autofocus" in found] == ["max_running"]

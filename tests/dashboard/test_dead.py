@@ -230,7 +230,7 @@ class TestNewJob:
     @pytest.mark.parametrize(
         ("fields", "said"),
         [
-            ({}, "This field is required."),
+            ({}, "This is missing."),
             ({"argument-amount": "7", "argument-items": "["}, "This is no JSON"),
             ({"argument-amount": "7", "argument-items": '"a"'}, "items"),
             ({"argument-amount": "7", "delay": "soon"}, "Write for example 90s"),

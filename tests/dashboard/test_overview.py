@@ -193,6 +193,13 @@ def test_figures_of_a_sample_say_so(viewer: Client, shop: Shop, monkeypatch: pyt
     assert "1 error in the newest 2" in words
 
 
+def test_errors_that_have_no_room_are_counted(viewer: Client, shop: Shop) -> None:
+    for name in ("A", "B", "C", "D", "E", "F"):
+        shop.dead(error={"type": f"{name}Error", "message": name, "traceback": ""})
+
+    assert "and 2 more errors" in text(viewer.get("/dashboard/"))
+
+
 def test_a_pool_that_nobody_serves_is_told_on_its_page_its_jobs_and_the_overview(viewer: Client, shop: Shop) -> None:
     job_id = shop.ready(pool="reports")
 

@@ -141,3 +141,20 @@ def test_parked_jobs_are_named_where_nothing_else_waits(shop: Shop) -> None:
 
     assert late.detail == "nothing but 2 parked jobs is ready for over 1 min"
     assert figures(overall)["pools.oldest"] == "2 parked"
+
+
+def test_a_pool_with_nothing_but_parked_jobs_is_no_warning(shop: Shop) -> None:
+    """No worker may run them: they are named, and wait in no line that could drain or be kept up with."""
+    shop.worker()
+    shop.many(3)
+    seen = reads.overall()
+    overall = replace(seen, pools=tuple(pool | {"parked": pool["ready"]} for pool in seen.pools))
+
+    drain, keeping_up = questions.answers(overall)[3:]
+
+    assert (drain.mark, drain.answer, drain.detail) == (
+        "succeeded",
+        "Now",
+        "nothing but 3 parked jobs is ready and waiting",
+    )
+    assert (keeping_up.mark, keeping_up.answer) == ("succeeded", "Yes")

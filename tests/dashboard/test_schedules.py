@@ -92,6 +92,17 @@ class TestList:
         assert all("hidden" not in attributes for attributes in badge)
         assert f"Schedule {late} is late" in text(viewer.get("/dashboard/"))
 
+    def test_one_that_the_store_was_never_told_of_is_late_in_the_headline_as_in_its_row(
+        self, viewer: Client, shop: Shop
+    ) -> None:
+        row = schedule("nightly")
+        Schedule.objects.filter(pk=row.pk).update(changed_at=datetime.now(UTC) - timedelta(minutes=1))
+
+        words = text(viewer.get(PAGE))
+
+        assert "Late: nightly." in words
+        assert "None is late" not in words
+
     def test_a_late_one_is_told_to_monitoring_systems(
         self, viewer: Client, shop: Shop, request: pytest.FixtureRequest
     ) -> None:
@@ -257,6 +268,16 @@ class TestActions:
         assert operator.get("/dashboard/actions/schedule/run/", {"id": "nightly"}).status_code == 200
         assert operator.post("/dashboard/actions/schedule/run/", {"id": "nightly"}).status_code == 403
         assert api.list_jobs(api.JobFilter()).items == []
+
+    def test_a_range_that_cannot_be_read_is_asked_for_again_as_it_was_written(
+        self, operator: Client, shop: Shop
+    ) -> None:
+        schedule("nightly")
+
+        page = operator.get("/dashboard/actions/schedule/backfill/", {"id": "nightly", "start": "soon", "end": "1d"})
+
+        assert "Write a time such as 2026-01-31T09:00" in text(page)
+        assert {"soon", "1d"} <= {str(attributes.get("value")) for tag, attributes in tags(page) if tag == "input"}
 
     def test_a_verb_that_does_not_exist_is_404(self, operator: Client, shop: Shop) -> None:
         assert act(operator, "destroy", "nightly").status_code == 404

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -179,3 +180,17 @@ def test_grid_lines_of_lengths_of_time_lie_where_people_count_them(longest: floa
     found = Chart("x", "X", "", (NOW,), 60, (Line("p50", (longest,)),), duration, "", is_of_time=True)
 
     assert found.scale == labels
+
+
+@pytest.mark.parametrize(
+    ("over", "pattern"),
+    [
+        ("6h", r"(\d\d:\d\d ){5}"),
+        ("24h", r"30 Jun, \d\d:\d\d (\d\d:\d\d ){1,2}1 Jul, \d\d:\d\d (\d\d:\d\d ){1,2}"),
+        ("7d", r"(\d+ (Jun|Jul) ){5}"),
+    ],
+)
+def test_the_axis_names_a_day_once_and_no_hours_of_a_week(over: str, pattern: str) -> None:
+    times = trends.throughput(steps(over=trends.RANGES[over])).times
+
+    assert re.fullmatch(pattern, " ".join([*times, ""])), times

@@ -49,7 +49,7 @@ def zone_named(name: str) -> ZoneInfo:
     except (KeyError, ValueError, TypeError, OSError):  # OSError: a directory such as "Europe"
         raise ScheduleInvalid(
             f"There is no time zone {shown(name)}.",
-            fix=did_you_mean(name, available_timezones()),
+            fix=did_you_mean(name, available_timezones(), far="Write one such as Europe/Berlin or UTC."),
         ) from None
 
 

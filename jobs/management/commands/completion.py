@@ -37,7 +37,8 @@ compdef _mainspring manage.py
 FISH = """\
 function __mainspring
     set -l words (commandline -opc) (commandline -ct)
-    $words[1] completion next -- $words[2..-1] 2>/dev/null; or __fish_complete_path (commandline -ct)
+    set -l found ($words[1] completion next -- $words[2..-1] 2>/dev/null)
+    test (count $found) -gt 0; and printf '%s\\n' $found; or __fish_complete_path (commandline -ct)
 end
 complete -c manage.py -f -a '(__mainspring)'
 """

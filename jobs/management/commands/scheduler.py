@@ -66,7 +66,7 @@ def _show(output: Output, status: dict[str, Any]) -> None:
         return
     output.facts(
         [
-            ("state", pause_words(status["paused"]) or "open"),
+            ("state", pause_words(status["paused"]) or "on"),
             ("hosts", status["hosts"]),
             ("workers", status["workers"]),
             ("server time", status["server_time"]),
