@@ -97,3 +97,20 @@ def test_a_phone_opens_on_the_table_and_the_page_works_without_script(visit: Vis
     page.locator("[data-box=merge]").click()
 
     expect(page.locator(".one h2")).to_have_text("merge")
+
+
+def test_a_picture_that_is_seen_whole_stays_whole_in_a_smaller_window(visit: Visit, runs: Runs) -> None:
+    run = runs.start(*NODES[:2], {"key": "end", "depends_on": ["page:0"]})
+    page = visit("viewer", f"/dashboard/workflows/{run}/", width=2560)
+    settle(page)
+    width = float(str(page.locator("[data-graph]").get_attribute("width")))
+
+    page.set_viewport_size({"width": 900, "height": 800})
+
+    page.wait_for_function(
+        """width => {
+          const box = document.querySelector("[data-graph]").getAttribute("viewBox").split(" ").map(Number);
+          return box[0] <= 0 && box[0] + box[2] >= width && Math.abs(2 * box[0] + box[2] - width) < 1;
+        }""",
+        arg=width,
+    )
