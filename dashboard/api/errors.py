@@ -14,6 +14,7 @@ from django.core.signals import got_request_exception
 from django.db import DatabaseError, DataError
 from django.http import Http404, HttpRequest, JsonResponse, UnreadablePostError
 from django.http.request import RawPostDataException
+from django.urls import reverse
 from ninja.errors import HttpError
 
 from dashboard.overall import FIX, TROUBLE
@@ -39,9 +40,6 @@ log = logging.getLogger("dashboard.api")
 
 AGAIN_SECONDS = 2
 """What ``Retry-After`` says where the store, the database or a full pool stands in the way."""
-
-DOCS = "See /api/v1/docs."
-"""The fix of an error that has none of its own."""
 
 NO_NUL = "Leave out NUL characters, and numbers beyond what a database holds."
 
@@ -112,8 +110,13 @@ def refused(
     """The answer that tells of an error."""
     waits = {"Retry-After": str(AGAIN_SECONDS)} if status in (429, 503) else {}
     asks = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-    error = {"code": code, "message": message, "fix": fix or DOCS}
+    error = {"code": code, "message": message, "fix": fix or docs()}
     return JsonResponse({"error": error}, status=status, headers={**waits, **asks, **(headers or {})})
+
+
+def docs() -> str:
+    """The fix of an error that has none of its own."""
+    return f"See {reverse('dashboard:api_docs')}."
 
 
 def answer_to(request: HttpRequest, error: BaseException) -> JsonResponse:

@@ -18,7 +18,7 @@ from ninja.parser import Parser
 from pydantic import BaseModel
 
 from dashboard.api.access import Caller
-from dashboard.api.errors import RequestInvalid, answer_to
+from dashboard.api.errors import RequestInvalid, answer_to, docs
 from jobs import api
 from jobs.core.wording import did_you_mean, shown
 
@@ -106,7 +106,7 @@ def _explained(model: Any, error: Any) -> RequestInvalid:
         return RequestInvalid(f"There is no field {shown(place[-1])}", fix=did_you_mean(str(place[-1]), known))
     if error["type"] == "missing":
         return RequestInvalid(f"{name}: is missing", fix=f"Send {name}.")
-    return RequestInvalid(f"{name}: {error['msg'][:1].lower()}{error['msg'][1:]}", fix="See /api/v1/docs.")
+    return RequestInvalid(f"{name}: {error['msg'][:1].lower()}{error['msg'][1:]}", fix=docs())
 
 
 def _is_choice(part: Any) -> bool:

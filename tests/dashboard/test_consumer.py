@@ -13,6 +13,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from dashboard import consumers, feed
+from dashboard.actions import ACTIONS
 from tests.dashboard.seeding import Shop
 from tests.dashboard.sockets import Socket
 
@@ -127,12 +128,15 @@ def test_the_right_is_asked_for_again_within_30_seconds() -> None:
     assert consumers.RECHECK_SECONDS * 1.2 <= 30
 
 
-async def test_what_a_page_sends_means_nothing_and_a_flood_is_cut_off(session: Any, shop: Shop, fast: None) -> None:
-    socket = Socket(await sync_to_async(session)("viewer"))
+@pytest.mark.parametrize("role", ["viewer", "administrator"])
+async def test_what_a_page_sends_means_nothing_and_a_flood_is_cut_off(
+    role: str, session: Any, shop: Shop, fast: None
+) -> None:
+    socket = Socket(await sync_to_async(session)(role))
     await socket.open()
     job_id = await sync_to_async(shop.dead)()
-    order = json.dumps({"action": "resubmit", "id": job_id})
-    for words in (order, "[" * 10_000, "", "null", b"\xff\x00", *["x"] * consumers.FRAMES_TAKEN):
+    orders = [json.dumps({"action": action.slug, "type": action.slug, "id": job_id}) for action in ACTIONS]
+    for words in ("[" * 10_000, "", "null", b"\xff\x00", *orders, *["x"] * consumers.FRAMES_TAKEN):
         await socket.say(words)
 
     assert await socket.closed() == consumers.FLOOD

@@ -82,6 +82,7 @@ def test_all_that_a_page_names_lies_below_the_path_of_the_project(mounted: None,
     assert {address for address in named if not address.startswith(("/ops/", "/static/", "/samples/"))} == set()
     assert reader.get("/ops/", follow=True).redirect_chain == [("/ops/dashboard/", 302)]
     assert reader.get("/ops/api/v1/pools/").status_code == 200
+    assert "See /ops/api/v1/docs." in reader.get("/ops/api/v1/nothing").content.decode()
     assert Client(headers={"host": "localhost"}).get("/ops/dashboard/")["Location"].startswith("/ops/accounts/login/")
 
 
