@@ -102,9 +102,14 @@ class History:
 
 
 def read(folder: Path) -> list[Event]:
-    """All events of all processes in the order of the kernel's clock. A torn line is an error: writes are whole."""
+    """All events of all processes in the order of the kernel's clock.
+
+    The last line of a process that was killed while it wrote may be cut off: what it began to say, nobody has heard.
+    Any other torn line is an error.
+    """
     decode = msgspec.json.Decoder(Event).decode
-    events = [decode(line) for file in sorted(folder.glob("*.jsonl")) for line in file.read_bytes().splitlines()]
+    whole = (file.read_bytes().rpartition(b"\n")[0] for file in sorted(folder.glob("*.jsonl")))
+    events = [decode(line) for lines in whole for line in lines.splitlines()]
     return sorted(events, key=lambda event: (event.mono_ns, event.boot, event.seq))
 
 

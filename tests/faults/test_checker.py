@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.faults.checker import check
 from tests.faults.checker.checks import CHECKS
 from tests.faults.checker.report import Expectations, FinalJob
-from tests.faults.history import Event, Phase
+from tests.faults.history import Event, History, Phase, read
 from tests.faults.linear import Operation, explains
 
 SECOND = 1_000_000_000
@@ -389,3 +390,18 @@ def test_every_check_has_a_history_that_it_catches() -> None:
         name = (one.__doc__ or "").split(":", 1)[0]
         if name.startswith("K"):
             assert f'"{name}"' in stories, f"no bad history for {name}"
+
+
+def test_a_line_that_a_kill_cut_off_is_left_out_and_no_other(tmp_path: Path) -> None:
+    history = History(tmp_path, "host-1")
+    history.write("run", "invoke")
+    history.close()
+    (file,) = tmp_path.glob("*.jsonl")
+    whole = file.read_bytes()
+
+    file.write_bytes(whole + whole[:40])
+    assert [event.event for event in read(tmp_path)] == ["run"]
+
+    file.write_bytes(whole[:40] + b"\n" + whole)
+    with pytest.raises(msgspec.DecodeError):
+        read(tmp_path)
