@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from jobs.api.producer import pool_of
-from jobs.api.workflow_checks import Document, in_full, validate
+from jobs.api.workflow_checks import Document, validate
+from jobs.api.workflow_nesting import in_full
 from jobs.api.workflow_runs import is_name
 from jobs.core.schedule.definition import STARTER
 from jobs.core.workflow import Definition, Node

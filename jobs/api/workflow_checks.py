@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from jobs.api.asynchronous import twin
@@ -28,22 +27,6 @@ def validate(document: Document, *, allow_unknown: bool = False) -> Definition:
     found = workflow.read(document, most_nodes=get_settings().workflow_nodes)
     workflow.refuse(problem for node in found.nodes for problem in type_problems(node, allow_unknown=allow_unknown))
     return found
-
-
-def in_full(definition: Definition) -> Definition:
-    """The definition with stored sub-workflows in place of their names. WorkflowInvalid: unknown, or one in itself."""
-    if not any(workflow.stored_names(definition)):
-        return definition
-    stored = import_module("jobs.api.workflow_definitions")  # rows, which only a set-up Django has
-
-    def look_up(name: str) -> Definition:
-        found: Definition = stored.definition(name).definition
-        return found
-
-    full = workflow.in_full(definition, look_up)
-    if full.size > get_settings().workflow_nodes:
-        workflow.refuse([workflow.too_many(full.size, get_settings().workflow_nodes)])
-    return full
 
 
 avalidate = twin(validate)

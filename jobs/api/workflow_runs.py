@@ -15,7 +15,8 @@ import msgspec
 from jobs.api import audit
 from jobs.api.asynchronous import twin
 from jobs.api.redaction import shown_nodes, shown_results, shown_value
-from jobs.api.workflow_checks import Document, in_full, validate
+from jobs.api.workflow_checks import Document, validate
+from jobs.api.workflow_nesting import in_full
 from jobs.core.duration import seconds
 from jobs.core.payload import encode_any
 from jobs.core.states import JobState

@@ -17,7 +17,7 @@ from jobs.engine.run_control import Deadline
 from jobs.engine.run_pauses import is_spread
 from jobs.engine.workflows import CLAIM_MS
 from jobs.exceptions import JobNotFound, RunNotFound, WorkflowInvalid, WrongState
-from jobs.runtime.growing import set_limit
+from jobs.runtime.opening import set_limit
 from jobs.runtime.relaying import Relay
 from jobs.store.codec.ids import route_in
 

@@ -32,7 +32,7 @@ from jobs.engine.run_results import GROUP_LIMIT
 from jobs.engine.workflows import CREATE_MS
 from jobs.exceptions import OutcomeUnknown, RunNotFound, SchedulerError, StoreRefused, StoreUnavailable
 from jobs.runtime import node_jobs
-from jobs.runtime.growing import OPENERS
+from jobs.runtime.opening import OPENERS
 from jobs.store.codec.ids import derived_id, route_in
 
 log = logging.getLogger("jobs.runtime")
@@ -188,7 +188,7 @@ class Relay:
     def _open(self, run_id: str, one: Handed) -> tuple[int, str, bytes]:
         """A node that is no job: its kind says what to do."""
         try:
-            OPENERS[one.node.kind](self, run_id, one)
+            OPENERS[one.node.kind](self.engine, run_id, one)
         except ERRORS_OF_THE_STORE:
             raise
         except (SchedulerError, ValueError, LookupError) as error:

@@ -37,6 +37,15 @@ LINES = (
 LINE_ENDS = ("succeeded", "dead", "cancelled", "skipped")
 PLACES_PER_PRIORITY = 2**44
 BUNDLE_MARK = b"\n"
+NEXT_KINDS = """
+local found = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
+local reply = { found[1] }
+for _, key in ipairs(found[2]) do
+  reply[#reply + 1] = key
+  reply[#reply + 1] = redis.call('TYPE', key).ok
+end
+return reply
+"""
 
 
 @dataclass(frozen=True)
@@ -260,10 +269,9 @@ class _Partition:
 
 def _read_all(client: redis.Redis, namespace: str) -> Iterator[tuple[str, Any]]:
     """Each key of the namespace with its whole value: hash and sorted set as a dictionary, list, or bytes."""
-    keys = sorted(set(client.scan_iter(match=f"{namespace}:*", count=1000)))
-    types = _types(client, keys)
+    kinds = sorted(_kinds(client, namespace).items())
     with client.pipeline(transaction=False) as pipe:
-        for key, kind in zip(keys, types, strict=True):
+        for key, kind in kinds:
             match kind:
                 case b"hash":
                     pipe.hgetall(key)
@@ -275,15 +283,18 @@ def _read_all(client: redis.Redis, namespace: str) -> Iterator[tuple[str, Any]]:
                     pipe.xrange(key)
                 case _:
                     pipe.get(key)
-        for key, kind, value in zip(keys, types, pipe.execute(), strict=True):
+        for (key, kind), value in zip(kinds, pipe.execute(), strict=True):
             yield key.decode(), dict(value) if kind == b"zset" else value
 
 
-def _types(client: redis.Redis, keys: list[bytes]) -> list[bytes]:
-    with client.pipeline(transaction=False) as pipe:
-        for key in keys:
-            pipe.type(key)
-        return list(pipe.execute())
+def _kinds(client: redis.Redis, namespace: str) -> dict[bytes, bytes]:
+    """Key → its type. In one trip where there are few: a machine asks after each of its steps."""
+    kinds, cursor = dict[bytes, bytes](), b"0"
+    while True:
+        cursor, *found = client.eval(NEXT_KINDS, 0, cursor, f"{namespace}:*")  # type: ignore[misc]
+        kinds.update(zip(found[::2], found[1::2], strict=True))
+        if cursor == b"0":
+            return kinds
 
 
 def _text(raw: bytes) -> str:

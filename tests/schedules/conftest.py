@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from jobs import job
+from jobs.api import forecast, schedule_making, schedule_status, schedules
 from jobs.core.job import Job, Route, moment
 from jobs.engine import Completion, Engine, JobFilter, new_token
 from jobs.engine.schedules import Record
@@ -175,3 +176,19 @@ def world(engine: Engine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, d
 def commits(django_capture_on_commit_callbacks: Any) -> Callable[[], Any]:
     """``with commits(): …``: what waits for the commit happens at the end of the block."""
     return lambda: django_capture_on_commit_callbacks(execute=True)
+
+
+@pytest.fixture
+def same_engine(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API asks the engine whose clock the test moves."""
+    for place in (schedules, schedule_making, schedule_status, forecast):
+        monkeypatch.setattr(place, "get_engine", lambda: world.engine)
+
+
+def create(world: World, **fields: Any) -> Schedule:
+    """Makes a schedule by the API, of one firing a minute if not said otherwise."""
+    given = {"name": "s", "job_type": "schedules.work", "kind": "interval", "interval_seconds": 60, **fields}
+    row = schedules.create(by="ana", **given)
+    Schedule.objects.filter(pk=row.pk).update(created_at=world.now, changed_at=world.now)
+    world.carry()
+    return row
