@@ -17,6 +17,10 @@ from jobs.exceptions import ErrorNotFound, OptionInvalid
 
 LONGEST_SECONDS = 366 * 86_400.0
 
+LOOKED_AT = 50_000
+"""Dead jobs, newest first, among which the error is looked for: far more than lists of groups are made of, since it may
+have been seen in one long ago; reading so many takes seconds."""
+
 
 def mute(kind: MuteKind, subject: str, *, span: float | timedelta, reason: str) -> Mute:
     """Mutes an error (``group``, by its fingerprint) or a type (also ``billing.*``) for so many seconds from now.
@@ -77,14 +81,14 @@ def _words(kind: MuteKind, subject: str) -> str:
     if words := _newest_error(subject) or muted:
         return words
     raise ErrorNotFound(
-        f"No dead job has an error with the fingerprint {shown(subject)}.",
+        f"None of the newest {LOOKED_AT:,} dead jobs has an error with the fingerprint {shown(subject)}.",
         fix="See `manage.py dlq groups`. Before its first death, mute its type.",
     )
 
 
 def _newest_error(fingerprint: str) -> str:
     """The error of the newest dead job that has this fingerprint; empty where none has."""
-    found = error_groups(JobFilter(fingerprint=fingerprint), sample=1)
+    found = error_groups(JobFilter(fingerprint=fingerprint), sample=1, look_at=LOOKED_AT)
     return f"{found[0].error_type}: {found[0].pattern}" if found else ""
 
 

@@ -7,9 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs import JobFilter, enqueue
-from jobs.api import enqueue_many, error_groups
+from jobs.api import enqueue_many, error_groups, mutes
+from jobs.api.dead_letters import LOOKED_AT
 from jobs.core.fingerprint import fingerprint, normalised, own_frame
+from jobs.engine import Failure, get_engine
 from jobs.testing import drain
+from tests.support.steps import Steps
 
 
 def test_jobs_that_died_of_one_error_are_one_group() -> None:
@@ -104,3 +107,20 @@ ConnectionError
 
     assert own_frame(traceback) == "orders/gateway.py:charge"
     assert own_frame("") == ""
+
+
+def test_an_error_of_which_jobs_died_long_ago_can_be_muted() -> None:
+    """Behind more dead jobs than lists of groups are made of."""
+    steps = Steps(get_engine())
+    steps.bury()
+    (old,) = error_groups()
+    steps.enqueue_many(LOOKED_AT)
+    error = b'{"type":"OSError","message":"disk full","traceback":""}'
+    while jobs := steps.lease_all():
+        failures = [Failure(job.id, job.token, job.type, job.leased_at, "dead", error=error) for job in jobs]
+        assert set(steps.engine.leases.fail(steps.route, failures)) == {"dead"}
+    assert [group.error_type for group in error_groups()] == ["OSError"]
+
+    made = mutes.mute("group", old.fingerprint, span=60, reason="known")
+
+    assert made.words == "E: m"
