@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -14,10 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from jobs.store import scripts
 from tests.engine_model.machine import machine_on
 from tests.engine_model.plays import PLAYS, perform
-from tests.faults.scenarios import SCENARIOS, SHORT
-from tests.faults.seeded_bugs import LUA_BUGS, PROCESS_BUGS, PYTHON_BUGS, LuaBug, PythonBug
-
-TEETH = replace(SHORT, jobs=400, seconds=5, server_kills=0, patience=0)
+from tests.faults.seeded_bugs import LUA_BUGS, PYTHON_BUGS, LuaBug, PythonBug
 
 QUICK = settings(
     max_examples=300,
@@ -51,19 +47,6 @@ def test_a_broken_method_is_caught(bug: PythonBug, valkey_url: str, monkeypatch:
     module, _, name = bug.target.rpartition(".")
     monkeypatch.setattr(getattr(import_module(module), name), bug.method, bug.broken)
     assert is_caught_on(valkey_url), f"{bug.name}: not caught"
-
-
-@pytest.mark.faults
-@pytest.mark.slow
-@pytest.mark.parametrize("name", PROCESS_BUGS)
-def test_a_bug_in_every_process_of_a_fault_run_is_caught(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FAULTS_BUG", name)
-    bug = PROCESS_BUGS[name]
-    report = SCENARIOS[bug.scenario](tmp_path, TEETH)
-    found = {violation.check for violation in report.violations}
-    assert found & bug.found_by, f"{name}: not caught\n{report}"
 
 
 def is_caught_on(url: str) -> bool:

@@ -13,12 +13,12 @@ FEW = 20
 """Files. So many are done in one process before two have started."""
 
 PIECES = {
-    "worker hosts": ("tests/acceptance/", "tests/faults/test_scenarios.py", "tests/faults/test_seeded_bugs.py"),
+    "worker hosts": ("tests/acceptance/", "tests/faults/test_scenarios.py", "tests/faults/test_seeded_processes.py"),
     "browsers": ("tests/browser/",),
 }
 """Worker hosts by the handful, and browsers: of each kind there are never two at a time."""
 
-LONG = ("tests/commands/", "tests/engine_model/", "tests/architecture/test_checks.py", "tests/store/")
+LONG = ("tests/commands/", "tests/engine_model/", "tests/faults/", "tests/architecture/test_checks.py", "tests/store/")
 
 
 def count_processes(config: pytest.Config) -> int:
