@@ -192,10 +192,11 @@ class HostKeys:
 class SettingKeys:
     """What operators set for a whole pool or type, which pools exist, and who does what only one may do."""
 
-    __slots__ = ("caps", "limited", "news", "pauses", "pools", "scalings", "services", "topology", "types")
+    __slots__ = ("caps", "format", "limited", "news", "pauses", "pools", "scalings", "services", "topology", "types")
 
     def __init__(self, namespace: str) -> None:
         self.topology = f"{namespace}:{{settings}}:topology"  # hash: pool → JSON {version: partitions}
+        self.format = f"{namespace}:{{settings}}:format"  # string: newest format that was written (store/topology.py)
         self.pools = f"{namespace}:{{settings}}:pools"  # hash: pool:setting → JSON
         self.types = f"{namespace}:{{settings}}:types"  # hash: job type → JSON of its overrides
         self.caps = f"{namespace}:{{settings}}:caps"  # hash: pool → version of its partitions' shares of max_running
@@ -336,7 +337,7 @@ _PARTITION_KEY = re.compile(
 )
 _SHARED_KEY = re.compile(
     r"^:(\{backlog\}:(halves|minutes)|\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands|releases)"
-    r"|\{settings\}:(caps|limited|news|pauses|pools|scalings|services|topology|types)"
+    r"|\{settings\}:(caps|format|limited|news|pauses|pools|scalings|services|topology|types)"
     r"|\{mutes\}:(clock|mutes)"
     r"|\{bulk\}:(clock|due|facts:.*|items:.*|order|results:.*)"
     r"|\{workflows\}:(active|clock|deadlines|ended|named:.*|runs)"

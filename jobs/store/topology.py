@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 from zlib import crc32
 
 import msgspec
 
 from jobs.core.job import Route
 from jobs.core.options import check_pool
+from jobs.exceptions import StoreUnavailable
 from jobs.store.codec.ids import claimed_route
+from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import HolderKeys, SettingKeys
 from jobs.store.pauses import tell_new_pool
+
+FORMAT = 1
+"""Of all that is stored. Whoever changes what is written so that older code would misread it counts it up: hosts and
+producers of older code then take and make nothing any more, and say why."""
 
 REFRESH_SECONDS = 1.0
 
@@ -35,13 +42,18 @@ def checked_pool(name: object) -> str:
 
 class Topology:
     """A view of the pools that is at most a second old, or newer than the last ``forget`` where that ``is_told`` of
-    each new pool. Thread-safe."""
+    each new pool. Thread-safe.
+
+    Everything goes through here that takes jobs or makes some. So it raises StoreUnavailable where newer code has
+    written what this one cannot read.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._keys = SettingKeys(store.namespace)
         self._lock = threading.Lock()
         self._versions: dict[str, dict[int, int]] = {}
+        self._format = 0
         self._read_at = float("-inf")
         self.is_told = False
 
@@ -68,7 +80,7 @@ class Topology:
     def ensure(self, pool: str) -> None:
         """Creates the pool if it is new. OptionInvalid for an impossible name."""
         self._refresh()
-        if pool in self._versions:
+        if pool in self._versions and self._format >= FORMAT:
             return
         checked_pool(pool)
         self._create(pool)
@@ -78,7 +90,9 @@ class Topology:
         """Again, should something be paused or resumed between the two steps: the pool must be born into that."""
         while True:
             told = tell_new_pool(self._store, Route(pool, 1, 0))
-            if told == self._store.run("pool_create", self._keys, pool=pool, versions=_FIRST_TOPOLOGY, seen=told):
+            if told == self._store.run(
+                "pool_create", self._keys, pool=pool, versions=_FIRST_TOPOLOGY, seen=told, written=FORMAT
+            ):
                 return
 
     def route_for(self, pool: str, job_id: str | None = None) -> Route:
@@ -113,9 +127,22 @@ class Topology:
             return
         with self._lock:
             read_at = time.monotonic()
-            raw = self._store.read(lambda client: client.hgetall(self._keys.topology))
+            raw, written = self._store.read(self._ask)
+            self._format = whole_number(written) or 0
+            if self._format > FORMAT:
+                raise StoreUnavailable(
+                    f"What is stored has format {self._format}; this version reads up to {FORMAT}.",
+                    fix="Newer code of this project uses the same store: deploy it here too.",
+                )
             self._versions = {pool.decode(): _versions(stored) for pool, stored in raw.items()}
             self._read_at = read_at
+
+    def _ask(self, client: Any) -> tuple[dict[bytes, bytes], bytes | None]:
+        pipeline = client.pipeline(transaction=False)
+        pipeline.hgetall(self._keys.topology)
+        pipeline.get(self._keys.format)
+        raw, written = pipeline.execute()
+        return raw, written
 
 
 def _versions(stored: bytes) -> dict[int, int]:

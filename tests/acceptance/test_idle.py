@@ -6,9 +6,9 @@ import re
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -46,43 +46,26 @@ def server_url(private_valkey: ValkeyServer, settings: Any) -> str:
     return private_valkey.url
 
 
-@contextmanager
-def watching(server: ValkeyServer) -> Iterator[Callable[[float], bytes]]:
-    """What clients send to it, as MONITOR shows it; a look waits so many seconds for more."""
+def commands(server: ValkeyServer, seconds: float) -> Counter[str]:
+    """What clients send meanwhile, as MONITOR shows it: without what scripts do and how they got there, which each does
+    once in the life of a server."""
+    seen, deadline = b"", time.monotonic() + seconds
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as monitor:
         monitor.connect(server.socket)
         monitor.sendall(b"MONITOR\r\n")
-
-        def look(seconds: float) -> bytes:
-            monitor.settimeout(seconds)
-            with suppress(TimeoutError):
-                return monitor.recv(65536)
-            return b""
-
-        yield look
-
-
-def commands(server: ValkeyServer, seconds: float) -> Counter[str]:
-    """What clients send meanwhile: without what scripts do and how they got there, which each does once in the life of
-    a server."""
-    seen, deadline = b"", time.monotonic() + seconds
-    with watching(server) as look:
         while (left := deadline - time.monotonic()) > 0:
-            seen += look(left)
+            monitor.settimeout(left)
+            with suppress(TimeoutError):
+                seen += monitor.recv(65536)
     lines = [
         line for line in seen.decode(errors="replace").splitlines()[1:] if " lua]" not in line and '"EVAL" ' not in line
     ]
     return Counter(" ".join(re.findall(r'"((?:[^"\\]|\\.)*)"', line)[:2]) for line in lines)
 
 
-def wait_until_settled(server: ValkeyServer, within: float) -> None:
+def has_settled(sent: Counter[str]) -> bool:
     """The host is there, and no more of it comes."""
-    deadline, quiet_since, is_there = time.monotonic() + within, time.monotonic(), False
-    with watching(server) as look:
-        while not is_there or time.monotonic() < quiet_since + SETTLED_SECONDS:
-            assert time.monotonic() < deadline, "the host opens connections for ever, or none"
-            if b"SETINFO" in look(1.0):
-                is_there, quiet_since = True, time.monotonic()
+    return bool(sent) and "CLIENT SETINFO" not in sent
 
 
 def test_idle_hosts_with_every_service_send_few_commands(
@@ -96,7 +79,7 @@ def test_idle_hosts_with_every_service_send_few_commands(
         start_host(*options, SCHEDULER_REDIS_URL=server.url)
 
     def count(number: int) -> Counter[str]:
-        wait_until_settled(servers[number], within=120)
+        eventually(lambda: has_settled(commands(servers[number], SETTLED_SECONDS)), within=120)
         for _ in range(COUNTS):
             sent = commands(servers[number], SECONDS)
             if sent.total() <= allowed(number):

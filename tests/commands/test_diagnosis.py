@@ -16,6 +16,8 @@ from jobs.management.diagnosis.channels import check_channel_layer
 from jobs.management.diagnosis.project import check_migrations, check_settings, check_time_zone
 from jobs.management.diagnosis.server import Server, judge_clock, judge_server
 from jobs.management.diagnosis.store import check_store
+from jobs.store.keys import SettingKeys
+from jobs.store.topology import FORMAT
 from tests.support.wait import eventually
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -254,3 +256,14 @@ def test_checks_run_side_by_side_and_one_that_hangs_is_a_finding():
         ("well", "ok"),
     ]
     assert findings[1].detail == "RuntimeError: first line"
+
+
+def test_a_store_that_newer_code_has_written_is_named():
+    engine = get_engine()
+    engine.store.client.set(SettingKeys(engine.store.namespace).format, FORMAT + 1)
+
+    (finding,) = [found for found in check_store() if found.check == "workers"]
+
+    assert finding.status == "failed"
+    assert f"has format {FORMAT + 1}" in finding.detail
+    assert "deploy" in finding.fix

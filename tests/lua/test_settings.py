@@ -110,7 +110,7 @@ def test_a_pause_that_was_renewed_is_not_lifted_for_the_old_one(store: Store, ke
 
 
 def create(store: Store, keys: SettingKeys, seen: int, versions: str = "{}") -> Any:
-    return store.run("pool_create", keys, pool="a", versions=versions, seen=seen)
+    return store.run("pool_create", keys, pool="a", versions=versions, seen=seen, written=2)
 
 
 def test_a_pool_comes_into_being_once(store: Store, keys: SettingKeys) -> None:
@@ -118,6 +118,15 @@ def test_a_pool_comes_into_being_once(store: Store, keys: SettingKeys) -> None:
     assert create(store, keys, 0, "second") == 0
     assert stored(store, keys.topology) == {b"a": b"first"}
     assert news(store, keys) == ["topology"], "nobody is told of a pool that is there already"
+
+
+def test_the_newest_format_that_was_written_is_known(store: Store, keys: SettingKeys) -> None:
+    create(store, keys, 0)
+    assert store.client.get(keys.format) == b"2"
+
+    store.client.set(keys.format, 3)
+    create(store, keys, 0)
+    assert store.client.get(keys.format) == b"3"
 
 
 def test_no_pool_comes_into_being_while_its_partitions_were_told_something_older(

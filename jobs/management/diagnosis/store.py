@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobs.exceptions import SchedulerError
+from jobs.exceptions import SchedulerError, StoreUnavailable
 from jobs.management.diagnosis.channels import check_channel_layer
 from jobs.management.diagnosis.finding import Finding
 from jobs.management.diagnosis.server import ask_server, judge_clock, judge_server
@@ -22,7 +22,10 @@ def check_store() -> Iterator[Finding]:
         return
     yield from judge_server(server)
     yield from judge_clock(server)
-    yield from judge_workers()
+    try:
+        yield from judge_workers()
+    except StoreUnavailable as error:  # though the server answers: newer code has written what this cannot read
+        yield Finding("workers", "failed", str(error), "", error.fix)
 
 
 def check_store_then_channel_layer() -> Iterator[Finding]:
