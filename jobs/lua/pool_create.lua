@@ -12,10 +12,12 @@ local seen = tonumber(ARGV[3]) -- version that its partitions were told of
 local written = tonumber(ARGV[4]) -- format that the caller writes
 
 local version = tonumber(redis.call('HGET', pauses, 'version') or 0)
-if written > (tonumber(redis.call('GET', format) or nil) or 0) then
+local newest = tonumber(redis.call('GET', format) or nil) or 0
+local is_new = version == seen and redis.call('HSETNX', topology, pool, versions) == 1
+if written > newest then
   redis.call('SET', format, written)
 end
-if version == seen and redis.call('HSETNX', topology, pool, versions) == 1 then
+if is_new then
   tell(news, 'topology')
 end
 return version
