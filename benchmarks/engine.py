@@ -41,7 +41,7 @@ class Size:
 
 
 FULL = Size(
-    rounds=5, one=2_000, many=50_000, drain=50_000, stamps=1_000, idle_seconds=20, pending=1_000_000, slice=5_000
+    rounds=5, one=2_000, many=50_000, drain=50_000, stamps=1_000, idle_seconds=20, pending=1_000_000, slice=20_000
 )
 SHORT = Size(rounds=2, one=300, many=5_000, drain=10_000, stamps=200, idle_seconds=3, pending=50_000, slice=2_000)
 
