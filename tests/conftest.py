@@ -210,10 +210,9 @@ def var_dir(tmp_path: Path) -> Path:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """In CI everything is there, so a skip means that something was not tested: that is a failure. Not so of what is
-    ``optional``, which nobody has to install."""
+    """In CI everything is there, so a skip means that something was not tested: that is a failure."""
     report = yield
-    if IN_CI and report.skipped and not hasattr(report, "wasxfail") and not item.get_closest_marker("optional"):
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid}: a skip is a failure when CI is set ({reason})"

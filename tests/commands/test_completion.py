@@ -142,13 +142,11 @@ def in_zsh(names: Path, line: str, current: int) -> str:
     return run_in("zsh", f"{ZSH_ALONE}{ZSH}words=({names}/manage.py {line}); CURRENT={current}; _mainspring")
 
 
-@pytest.mark.optional
 def test_zsh_asks_with_the_words_up_to_the_cursor_and_offers_names_whole(names: Path):
     assert in_zsh(names, 'pools show "" --json', 4) == f"<media><me x; touch {names}/ran>"
     assert (names / "asked").read_text() == "<completion><next><--><pools><show><>"
 
 
-@pytest.mark.optional
 def test_zsh_offers_files_where_there_is_no_name(names: Path):
     assert in_zsh(names, "jobs wait x", 4) == "files"
 
@@ -157,13 +155,11 @@ def in_fish(names: Path, line: str) -> list[str]:
     return run_in("fish", f"{FISH}complete -C '{names}/manage.py {line}'").splitlines()
 
 
-@pytest.mark.optional
 def test_fish_asks_with_the_words_up_to_the_cursor_and_offers_names_whole(names: Path):
     assert in_fish(names, "pools show me") == [f"me x; touch {names}/ran", "media"]
     assert (names / "asked").read_text() == "<completion><next><--><pools><show><me>"
     assert not (names / "ran").exists()
 
 
-@pytest.mark.optional
 def test_fish_offers_files_where_there_is_no_name(names: Path):
     assert in_fish(names, f"jobs wait {names}/ma") == [f"{names}/manage.py"]
