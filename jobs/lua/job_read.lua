@@ -2,7 +2,6 @@
 -- Reads only.
 -- Reply: for each job body, record, state of an untouched one, lease deadline, attempts, result, progress, "1" if in the ready line, "throttled" if set aside
 -- #include record_fields
--- #include pack_record
 -- #include record_bytes
 -- #include bundle_of
 local bodies = KEYS[1] -- hash: id -> body

@@ -4,7 +4,6 @@
 -- #include record_fields
 -- #include server_now
 -- #include read_record
--- #include pack_record
 -- #include record_bytes
 -- #include bundle_of
 -- #include leave_bundle

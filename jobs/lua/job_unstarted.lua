@@ -3,7 +3,6 @@
 -- Reply: server time, then id and lease deadline (ms) of each
 -- #include record_fields
 -- #include read_record
--- #include pack_record
 -- #include record_bytes
 -- #include bundle_of
 -- #include read_header

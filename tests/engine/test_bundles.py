@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobs.core.job import LeasedJob
@@ -18,6 +20,7 @@ from tests.support.steps import LEASE_MS, Steps
 
 COUNT = 30
 LEASED = JobFilter(states=(JobState.LEASED,))
+Line = Callable[[list[Any]], list[Any]]
 
 
 @pytest.fixture
@@ -168,6 +171,56 @@ def test_jobs_of_a_bundle_that_cannot_be_read_run_again(
     assert steps.engine.leases.recover(steps.route).released == COUNT - 2
     assert {job.id for job in steps.lease_all()} == {job.id for job in jobs[2:]}
     assert client.hexists(keys.bundles, jobs[0].token) == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        lambda line: [],
+        lambda line: [b"another", *line[1:]],
+        lambda line: [True, *line[1:]],
+        lambda line: [line[0], b"nan", *line[2:]],
+        lambda line: [line[0], b" 7", *line[2:]],
+        lambda line: [line[0], None, *line[2:]],
+        lambda line: line * 400,
+    ],
+    ids=["nothing", "another id", "no id", "no number", "a space", "no place", "too many"],
+)
+def test_no_job_is_lost_where_a_bundle_can_be_read_and_is_wrong(
+    steps: Steps, jobs: list[LeasedJob], clock: ManualClock, keys: PartitionKeys, client: Any, line: Line
+) -> None:
+    packed = client.hget(keys.bundles, jobs[0].token)
+    token, stored = msgspec.msgpack.decode(packed, type=tuple[str, list[str]])
+    client.hset(keys.bundles, jobs[0].token, msgspec.msgpack.encode([token, line(stored)]))
+    complete(steps, jobs[-2:])
+    clock.advance(LEASE_MS / 1000)
+
+    while steps.engine.leases.recover(steps.route, limit=20).released:
+        pass
+    assert {job.id for job in steps.lease_all()} == {job.id for job in jobs[:-2]}
+    assert client.hexists(keys.bundles, jobs[0].token) == 0
+
+
+def test_what_is_forgotten_of_a_bundle_that_went_bad_does_not_come_back(
+    steps: Steps, jobs: list[LeasedJob], clock: ManualClock, keys: PartitionKeys, client: Any
+) -> None:
+    complete(steps, jobs[:2])
+    steps.engine.jobs.discard_many([job.id for job in jobs[:2]])
+    client.hset(keys.bundled, jobs[0].token, b"99")
+    clock.advance(LEASE_MS / 1000)
+
+    assert steps.engine.leases.recover(steps.route).released == COUNT - 2
+
+
+def test_a_job_that_starts_after_the_count_is_lost_keeps_a_lease(
+    steps: Steps, jobs: list[LeasedJob], clock: ManualClock, keys: PartitionKeys, client: Any
+) -> None:
+    client.delete(keys.bundled)
+    steps.start(jobs[0])
+    clock.advance(LEASE_MS / 1000)
+
+    reply = steps.engine.leases.recover(steps.route)
+    assert (reply.recovered, reply.released) == (1, COUNT - 1)
 
 
 @pytest.mark.parametrize("lost", ["bundles", "bundled"])

@@ -1,6 +1,6 @@
--- Gives the jobs of a bundle leases of their own, and returns their ids: also of those whose record was spoilt meanwhile,
--- as far as the count says that there are any. In a bundle that cannot be read the jobs are looked for among all records,
--- a stretch with each call. Needs: read_record, untie.
+-- Gives the jobs of a bundle leases of their own, and returns their ids. Mostly its last job takes the bundle along. Where
+-- anything of it went bad it is still there then: those whose record was spoilt get a lease too, and the rest is looked
+-- for among all records, a stretch with each call. Needs: read_record, untie, keys.bodies.
 local STRETCH = 5000
 
 local function find_tied(keys, token)
@@ -17,12 +17,13 @@ local function find_tied(keys, token)
   return ids, reply[1] == '0'
 end
 
--- Those without a readable record and without a lease.
+-- Those jobs without a readable record and without a lease.
 local function spoilt(keys, ids)
   local found = {}
   local leases = redis.call('ZMSCORE', keys.leased, unpack(ids))
   for i, raw in ipairs(redis.call('HMGET', keys.states, unpack(ids))) do
-    if not leases[i] and not (raw and read_record(raw, '')) then
+    local is_job = raw or redis.call('HSTRLEN', keys.bodies, ids[i]) > 0 -- or it has ended and is forgotten
+    if is_job and not leases[i] and not (raw and read_record(raw, '')) then
       found[#found + 1] = ids[i]
     end
   end
@@ -30,25 +31,33 @@ local function spoilt(keys, ids)
 end
 
 local function open_bundle(keys, token)
-  local deadline = redis.call('ZSCORE', keys.leased, '\n' .. token)
+  local member = '\n' .. token
+  local deadline = redis.call('ZSCORE', keys.leased, member)
   if not deadline then
     return {} -- its last job has ended meanwhile
   end
-  local ids, _, is_over = read_bundle(keys, token)
-  if not is_over then
-    ids, is_over = find_tied(keys, token)
-  end
-  local opened = untie(keys, ids)
-  if ids[1] and redis.call('HEXISTS', keys.bundled, token) == 1 then
-    for _, id in ipairs(spoilt(keys, ids)) do
-      redis.call('ZADD', keys.leased, deadline, id)
+  local opened = {}
+  local function open(ids)
+    for _, id in ipairs(untie(keys, ids, token)) do
       opened[#opened + 1] = id
     end
   end
+
+  local ids = read_bundle(keys, token)
+  open(ids)
+  if not redis.call('ZSCORE', keys.leased, member) then
+    return opened
+  end
+  for _, id in ipairs(ids[1] and spoilt(keys, ids) or {}) do
+    redis.call('ZADD', keys.leased, deadline, id)
+    opened[#opened + 1] = id
+  end
+  local others, is_over = find_tied(keys, token)
+  open(others)
   if is_over then
     redis.call('HDEL', keys.bundles, token)
     redis.call('HDEL', keys.bundled, token)
-    redis.call('ZREM', keys.leased, '\n' .. token)
+    redis.call('ZREM', keys.leased, member)
   end
   return opened
 end

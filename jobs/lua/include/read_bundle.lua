@@ -1,17 +1,25 @@
--- What a bundle keeps: the ids of its jobs in their order, id -> place, and whether it could be read.
-local function places_in(packed, token, ids, places)
+-- What a bundle keeps: the ids of its jobs in their order, none where it cannot be read, and id -> place.
+local MOST_IDS = 2000 -- a lease call looks at fewer jobs
+
+local function places_in(packed, token)
+  local ids, places = {}, {}
   local grant = cmsgpack.unpack(packed)
   assert(grant[1] == token)
   for position = 2, #grant do
     local line = grant[position]
     for at = 1, #line, 2 do
-      ids[#ids + 1], places[line[at]] = line[at], line[at + 1]
+      local id, place = line[at], line[at + 1]
+      assert(type(id) == 'string' and type(place) == 'string' and #ids < MOST_IDS)
+      ids[#ids + 1], places[id] = id, place
     end
   end
+  return ids, places
 end
 
 local function read_bundle(keys, token)
-  local ids, places = {}, {}
-  local is_whole = pcall(places_in, redis.call('HGET', keys.bundles, token), token, ids, places)
-  return ids, places, is_whole
+  local is_whole, ids, places = pcall(places_in, redis.call('HGET', keys.bundles, token), token)
+  if is_whole then
+    return ids, places
+  end
+  return {}, {}
 end

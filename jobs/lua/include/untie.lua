@@ -1,8 +1,8 @@
 -- Gives those of these jobs that are leased in a bundle a record with their place and a lease of their own. That changes
 -- no fact, so a script may do it before its checks: from then on these jobs are like all others. Returns which they were.
--- `tokens`: those under which the caller holds them; nil where it need not.
--- Needs: record_fields, pack_record, record_bytes, bundle_of, leave_bundle, read_bundle.
-local function untie(keys, ids, tokens)
+-- `holds`: the token under which the caller holds all of them, or that of each in a table; nil where it need not.
+-- Needs: record_fields, record_bytes, bundle_of, leave_bundle, read_bundle.
+local function untie(keys, ids, holds)
   local tied = {}
   if not ids[1] then
     return tied
@@ -11,7 +11,8 @@ local function untie(keys, ids, tokens)
   local records, deadlines, is_done = {}, {}, {}
   for i, raw in ipairs(redis.call('HMGET', keys.states, unpack(ids))) do
     local id, token = ids[i], raw and bundle_of(raw)
-    if token and not is_done[id] and (not tokens or tokens[i] == token) then
+    local held = type(holds) == 'table' and holds[i] or holds
+    if token and not is_done[id] and (not held or held == token) then
       if not places_of[token] then
         local _, places = read_bundle(keys, token)
         places_of[token], left_of[token] = places, 0
@@ -20,7 +21,7 @@ local function untie(keys, ids, tokens)
       local place = places_of[token][id]
       local at = #records
       is_done[id], left_of[token], tied[#tied + 1] = true, left_of[token] + 1, id
-      records[at + 1], records[at + 2] = id, raw .. (tonumber(place) and place or '0')
+      records[at + 1], records[at + 2] = id, raw .. (place and string.match(place, '^%d+$') or '0')
       deadlines[at + 1], deadlines[at + 2] = deadline_of[token], id
     end
   end
