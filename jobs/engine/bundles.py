@@ -9,16 +9,22 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jobs.core.job import Route
+from jobs.engine.batches import batches
 from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import partition_keys
+from jobs.store.scripts import Call
 
 BUNDLE_MARK = b"\n"
 """What an entry of the line begins with that is no job but a bundle; an id never does."""
 
+OPENED_AT_ONCE = 20
+"""In one trip; others are served between two of them."""
+
 
 def open_bundles(store: Store, routes: Iterable[Route]) -> None:
-    """Each job that is leased in these partitions now has an entry of its own afterwards. One question if all have."""
+    """Each job that is leased in these partitions now has an entry of its own afterwards. One question if all have,
+    and mostly one trip more if not."""
     keys = [partition_keys(store.namespace, route) for route in routes]
 
     def find(client: Any) -> list[list[bytes]]:
@@ -27,9 +33,10 @@ def open_bundles(store: Store, routes: Iterable[Route]) -> None:
             pipeline.hkeys(of_route.bundled)
         return list(pipeline.execute())
 
-    for of_route, tokens in zip(keys, store.read(find) if keys else (), strict=True):
-        for token in tokens:
-            store.run("bundle_open", of_route, [token])
+    tokens_of = store.read(find) if keys else []
+    calls = [Call(of_route, {}, [token]) for of_route, tokens in zip(keys, tokens_of, strict=True) for token in tokens]
+    for some in batches(calls, limit=OPENED_AT_ONCE):
+        store.run_each("bundle_open", some)
 
 
 def leased_count(entries: int, bundled: Sequence[bytes]) -> int:

@@ -292,16 +292,22 @@ class Leases:
                     self._news.tell("parked", type_name)
         return answers
 
-    def unpark(self, route: Route, types: Collection[str], *, wakes: bool = True) -> int:
-        """Puts parked jobs of these types back in line; how many. ``wakes`` a waiting worker, which may be one that
-        does not know them and parks them again."""
+    def unpark(self, route: Route, types: Collection[str], *, limit: int | None = None, wakes: bool = True) -> int:
+        """Puts parked jobs back in line, of each of these types at most ``limit``; how many. ``wakes`` a waiting
+        worker, which may be one that does not know them and parks them again."""
+        return sum(
+            self._unpark(route, type_name, limit, "1" if wakes else "")
+            for type_name in self.parked(route).keys() & set(types)
+        )
+
+    def _unpark(self, route: Route, type_name: str, limit: int | None, wakes: str) -> int:
         moved = 0
-        for type_name in self.parked(route).keys() & set(types):
-            while True:
-                count = self._run("job_unpark", route, type=type_name, limit=BATCH, wakes="1" if wakes else "")
-                moved += count
-                if count < BATCH:
-                    break
+        while limit is None or moved < limit:
+            asked = BATCH if limit is None else min(BATCH, limit - moved)
+            count = self._run("job_unpark", route, type=type_name, limit=asked, wakes=wakes)
+            moved += count
+            if count < asked:
+                break
         return moved
 
     def parked(self, route: Route) -> dict[str, int]:

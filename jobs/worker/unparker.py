@@ -18,6 +18,10 @@ AGAIN_SECONDS = 1.0
 """At least as long between two times: while the slots here are busy, a host that does not know the type may take its
 jobs and park them again and again."""
 
+PORTION = 2_000
+"""Jobs of a type that are put back in one partition at a time, while another host parks them again: it would do nothing
+else if it were all of a long line each time."""
+
 IDLE_SECONDS = 60.0
 """There is nothing to do until it is nudged."""
 
@@ -36,6 +40,8 @@ class Unparker:
         self._heard: SimpleQueue[str] = SimpleQueue()
         self._types: set[str] = set()  # heard of, and not seen to
         self._not_before = 0.0
+        self._portion = PORTION
+        self._left = 0  # parked jobs that were left where they are, for the next time
 
     def hear(self, types: Iterable[str]) -> None:
         """Of these types jobs were parked somewhere, and none had been."""
@@ -49,8 +55,9 @@ class Unparker:
             return IDLE_SECONDS
         if (rest := self._not_before - monotonic()) > 0:
             return rest
-        if types := self._runnable():
-            self._unpark(types)
+        types = self._runnable()
+        if types and self._unpark(types):
+            return AGAIN_SECONDS
         self._types.clear()
         return IDLE_SECONDS
 
@@ -67,13 +74,22 @@ class Unparker:
             known &= self._types
         return known - self._engine.pauses.state().types_until_ms().keys() if known else known
 
-    def _unpark(self, types: frozenset[str]) -> None:
+    def _unpark(self, types: frozenset[str]) -> bool:
+        """Whether some are left for the next time. As long as none are parked again, each time takes more."""
         leases, routes = self._engine.leases, self._routes()
+        left = 0
         if not leases.none_is_parked(routes):
-            for route in routes:
-                leases.unpark(route, types, wakes=False)
+            there = self._parked(types, routes)
+            self._portion = 4 * self._portion if 0 < there <= self._left else PORTION
+            left = there - sum(leases.unpark(route, types, limit=self._portion, wakes=False) for route in routes)
             self._not_before = monotonic() + AGAIN_SECONDS
+        self._left = max(0, left)
         self._look()  # also where another host was quicker: it may have no room for them
+        return self._left > 0
+
+    def _parked(self, types: frozenset[str], routes: Sequence[Route]) -> int:
+        counts = (self._engine.leases.parked(route) for route in routes)
+        return sum(number for of_type in counts for name, number in of_type.items() if name in types)
 
     def _routes(self) -> list[Route]:
         topology = self._engine.topology

@@ -122,3 +122,23 @@ def test_what_is_set_aside_again_and_again_comes_back_once_a_second(
     now += AGAIN_SECONDS
     assert host.unparker.tick() == IDLE_SECONDS
     assert not parts.get(again).parked
+
+
+def test_of_a_long_line_a_part_comes_back_at_a_time_and_more_while_none_is_parked_again(
+    host: Host, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = unparker_module.monotonic()
+    monkeypatch.setattr(unparker_module, "monotonic", lambda: now)
+    monkeypatch.setattr(unparker_module, "PORTION", 1)
+    jobs = [parked(parts) for _ in range(7)]
+    host.unparker = Unparker(parts.engine, (), host._look)
+
+    def back() -> int:
+        return sum(not parts.get(job_id).parked for job_id in jobs)
+
+    assert (host.hears("test.echo"), back()) == (AGAIN_SECONDS, 1)
+    now += AGAIN_SECONDS
+    assert (host.unparker.tick(), back()) == (AGAIN_SECONDS, 1 + 4)
+    jobs.append(parked(parts))
+    now += AGAIN_SECONDS
+    assert (host.unparker.tick(), back()) == (AGAIN_SECONDS, 1)
