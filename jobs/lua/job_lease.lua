@@ -63,7 +63,7 @@ local function repeated_grant(packed)
     local line = type(grant[position]) == 'table' and grant[position] or {}
     for at = 1, #line, 2 do
       local id = line[at]
-      local raw = redis.call('HGET', states, id)
+      local raw = type(id) == 'string' and redis.call('HGET', states, id)
       local record = raw and read_record(raw, '')
       if record and record[STATE] == 'leased' and record[TOKEN] == token then
         reply[#reply + 1] = id

@@ -201,7 +201,7 @@ LUA_BUGS = (
     LuaBug(
         "a job that leaves its bundle forgets its place",
         "include/untie.lua",
-        "raw .. (tonumber(place) and place or '0')",
+        "raw .. (place and string.match(place, '^%d+$') or '0')",
         "raw .. '0'",
     ),
     LuaBug(

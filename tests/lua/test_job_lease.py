@@ -129,6 +129,13 @@ def test_another_token_of_the_same_worker_gets_other_jobs(partition: Partition) 
     assert partition.state()["grants"] == {"w": ["other", ["b", str(place(2))]]}
 
 
+@pytest.mark.parametrize("line", [[True, "1"], [None], "a", 7, None])
+def test_a_repeated_call_whose_memory_went_bad_is_told_of_no_job(partition: Partition, line: object) -> None:
+    partition.put({"bodies": {"a": body()}, "ready": {"a": place(1)}, "grants": {"w": ["new", line]}})
+
+    assert call(partition)["ids"] == []
+
+
 def test_what_is_due_is_made_ready_first_and_what_is_not_stays(partition: Partition) -> None:
     bodies = {job_id: body(run_at=NOW) for job_id in "abcd"}
     retried = record("retry_wait", attempt=2, errors=2, fence=2, run_at=NOW, place=place(9))

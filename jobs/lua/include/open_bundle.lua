@@ -1,6 +1,6 @@
 -- Gives the jobs of a bundle leases of their own, and returns their ids. Mostly its last job takes the bundle along. Where
 -- anything of it went bad it is still there then: those whose record was spoilt get a lease too, and the rest is looked
--- for among all records, a stretch with each call. Needs: read_record, untie, keys.bodies.
+-- for among all records, a stretch with each call. `keys` has the bodies too. Needs: read_record, untie.
 local STRETCH = 5000
 
 local function find_tied(keys, token)
@@ -30,34 +30,33 @@ local function spoilt(keys, ids)
   return found
 end
 
+-- Adds those to the `opened` that a bundle does not give away by itself.
+local function search(keys, token, deadline, ids, opened)
+  for _, id in ipairs(ids[1] and spoilt(keys, ids) or {}) do
+    redis.call('ZADD', keys.leased, deadline, id)
+    opened[#opened + 1] = id
+  end
+  local others, is_over = find_tied(keys, token)
+  for _, id in ipairs(untie(keys, others)) do
+    opened[#opened + 1] = id
+  end
+  if is_over then
+    redis.call('HDEL', keys.bundles, token)
+    redis.call('HDEL', keys.bundled, token)
+    redis.call('ZREM', keys.leased, '\n' .. token)
+  end
+end
+
 local function open_bundle(keys, token)
   local member = '\n' .. token
   local deadline = redis.call('ZSCORE', keys.leased, member)
   if not deadline then
     return {} -- its last job has ended meanwhile
   end
-  local opened = {}
-  local function open(ids)
-    for _, id in ipairs(untie(keys, ids, token)) do
-      opened[#opened + 1] = id
-    end
-  end
-
   local ids = read_bundle(keys, token)
-  open(ids)
-  if not redis.call('ZSCORE', keys.leased, member) then
-    return opened
-  end
-  for _, id in ipairs(ids[1] and spoilt(keys, ids) or {}) do
-    redis.call('ZADD', keys.leased, deadline, id)
-    opened[#opened + 1] = id
-  end
-  local others, is_over = find_tied(keys, token)
-  open(others)
-  if is_over then
-    redis.call('HDEL', keys.bundles, token)
-    redis.call('HDEL', keys.bundled, token)
-    redis.call('ZREM', keys.leased, member)
+  local opened = untie(keys, ids, token)
+  if redis.call('ZSCORE', keys.leased, member) then
+    search(keys, token, deadline, ids, opened)
   end
   return opened
 end

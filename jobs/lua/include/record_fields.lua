@@ -9,7 +9,3 @@ local READY_AT, LEASED_AT, FINISHED_AT, RUN_AT = 9, 10, 11, 12
 local TOKEN, WORKER, STARTED_AT, PLACE = 13, 14, 15, 16
 local RECORD = '>BI4I4I4I4BI4BI8I8I8I8Bc0Bc0I8' -- and the place, to the end
 local STATE_OF = { 'scheduled', 'blocked', 'ready', 'leased', 'retry_wait', 'succeeded', 'dead', 'cancelled', 'skipped' }
-local CODE_OF = {}
-for code, state in ipairs(STATE_OF) do
-  CODE_OF[state] = code
-end
