@@ -116,6 +116,22 @@ def test_an_enqueue_of_thousands_makes_each_once(
     assert steps.engine.stats.types()["t"]["enqueued"] == 3501
 
 
+def test_an_enqueue_of_thousands_that_ends_half_way_does_not_say_that_nothing_was_changed(
+    steps: Steps, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_flight = Client.in_flight
+
+    def cut_off(client: Client, commands: Iterable[Any]) -> Iterator[Any]:
+        proxy.stop()
+        return in_flight(client, commands)
+
+    monkeypatch.setattr(Client, "in_flight", cut_off)
+    steps.engine.store.patience = 0.1
+
+    with pytest.raises(OutcomeUnknown, match="1,000 of 2,500 jobs were created"):
+        steps.enqueue_many(2500)
+
+
 @pytest.mark.parametrize("name", ["holder_take", "job_enqueue"])
 def test_a_unique_key_makes_one_job_and_it_is_ours(
     steps: Steps, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, name: str

@@ -144,6 +144,13 @@ class Creation:
                 ]
         except PoolFull as full:
             raise pool_full(spec, len(parts[0]), full, self._pending.of(spec.pool)) from None
+        except StoreUnavailable as error:
+            if not created:
+                raise
+            raise OutcomeUnknown(
+                f"{len(created):,} of {len(all_ids):,} jobs were created, and then: {error}",
+                fix="Look before you repeat it, or repeat it with the same ids.",
+            ) from error
         return created
 
     def _create(
