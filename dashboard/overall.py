@@ -11,14 +11,32 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dashboard.day import Day
-from jobs.exceptions import OutcomeUnknown, StoreUnavailable
+from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreNewer, StoreRefused, StoreUnavailable
 
 log = logging.getLogger(__name__)
 
-UNREACHABLE = (StoreUnavailable, OutcomeUnknown)
+UNREACHABLE = (StoreUnavailable, OutcomeUnknown, StoreRefused)
+"""What the store cannot be read for."""
+
 TROUBLE = "The store cannot be reached."
 FIX = "Start the server, or correct SCHEDULER_REDIS_URL; “manage.py doctor” says what is wrong."
 """What pages say. Addresses and causes are in the log: not everybody who may look at jobs need know them."""
+
+
+SPOILT = "Something that is stored cannot be read."
+SPOILT_FIX = "Which key it is stands in the log of this server."
+"""The server answers, and something in it has become what it must not be."""
+
+
+def trouble_of(error: Exception) -> tuple[str, str]:
+    """What pages say of one of UNREACHABLE, and what helps. That newer code is about is for everybody to know."""
+    match error:
+        case StoreNewer():
+            return str(error), error.fix
+        case StoreRefused():
+            return SPOILT, SPOILT_FIX
+    return TROUBLE, FIX
+
 
 RETRY_AFTER_SECONDS = 1.0
 """While the store is away only one reader in this time asks it; the others are answered from memory at once."""
@@ -72,6 +90,7 @@ class LastKnown:
         self._lock = threading.Lock()
         self._overall = Overall()
         self._failed_at = float("-inf")
+        self._kind: type[SchedulerError] = StoreUnavailable  # what its being away is
 
     def read(self) -> Overall:
         """A fresh reading, or the last one with ``trouble`` saying why it is not fresh."""
@@ -92,15 +111,17 @@ class LastKnown:
         return bool(self._overall.trouble) and time.monotonic() - self._failed_at < RETRY_AFTER_SECONDS
 
     def refuse_while_away(self) -> None:
-        """Raises StoreUnavailable when the store did not answer a moment ago."""
+        """Raises one of UNREACHABLE when the store could not be read a moment ago."""
         if self._away:
-            raise StoreUnavailable(self._overall.trouble, fix=self._overall.fix)
+            raise self._kind(self._overall.trouble, fix=self._overall.fix)
 
     def _failed(self, error: Exception) -> Overall:
         last = self._overall
         if not last.trouble:
             log.warning("dashboard.store_away %s", error)
-        return replace(last, trouble=TROUBLE, fix=FIX)
+        trouble, fix = trouble_of(error)
+        self._kind = type(error) if isinstance(error, (StoreNewer, StoreRefused)) else StoreUnavailable
+        return replace(last, trouble=trouble, fix=fix)
 
     def forget(self) -> None:
         """Back to knowing nothing (tests, settings changed)."""

@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_GET
 
 from dashboard import reads
-from dashboard.overall import TROUBLE, UNREACHABLE
+from dashboard.overall import UNREACHABLE, trouble_of
 from dashboard.permissions import VIEW, requires
 from jobs import api
 from jobs.api import BulkNotFound
@@ -26,8 +26,8 @@ def results(request: HttpRequest) -> HttpResponseBase:
         reads.bulk_operation(id)
     except BulkNotFound:
         raise Http404 from None
-    except UNREACHABLE:
-        return HttpResponse(TROUBLE, status=503, content_type="text/plain; charset=utf-8")
+    except UNREACHABLE as error:
+        return HttpResponse(trouble_of(error)[0], status=503, content_type="text/plain; charset=utf-8")
     rows = ((job, api.redaction.shown_text(what)) for job, what in api.bulk.results(id))
     response = StreamingHttpResponse(_lines(chain([("job", "result")], rows)), content_type="text/csv; charset=utf-8")
     name = "".join(filter(str.isalnum, id))

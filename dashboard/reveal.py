@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from dashboard import reads
-from dashboard.overall import FIX, TROUBLE, UNREACHABLE
+from dashboard.overall import UNREACHABLE, trouble_of
 from dashboard.panels import BY_SLUG
 from dashboard.permissions import ADMINISTER, VIEW, requires
 from dashboard.shell import shell
@@ -20,7 +20,6 @@ from jobs.exceptions import JobNotFound
 
 REASON_MAX = 200
 ID_MAX = 300
-AWAY = {"template": "dashboard/unread.html", "trouble": TROUBLE, "fix": FIX}
 
 
 @require_POST
@@ -38,8 +37,10 @@ def reveal(request: HttpRequest) -> HttpResponseBase:
             job, log = reads.revealed(job_id, reason=request.POST.get("reason", "").strip()[:REASON_MAX])
     except JobNotFound:
         return render(request, "dashboard/job_gone.html", context, status=404)
-    except UNREACHABLE:
-        return render(request, "dashboard/page.html", context | AWAY, status=503)
+    except UNREACHABLE as error:
+        trouble, fix = trouble_of(error)
+        away = {"template": "dashboard/unread.html", "trouble": trouble, "fix": fix}
+        return render(request, "dashboard/page.html", context | away, status=503)
     return render(
         request, "dashboard/reveal.html", context | {"job": job, "log": log.lines, "unrecorded": actor.unrecorded}
     )

@@ -22,7 +22,7 @@ from dashboard.actions.jobs import possible, successor_of
 from dashboard.figures import figures, version
 from dashboard.filters import Filters
 from dashboard.links import job_fragment_url, job_url, own_address
-from dashboard.overall import FIX, TROUBLE, UNREACHABLE, Overall
+from dashboard.overall import UNREACHABLE, Overall, trouble_of
 from dashboard.panels import BY_SLUG, Panel
 from dashboard.panels.jobs import peek
 from dashboard.permissions import ADMINISTER, VIEW, may, requires
@@ -80,7 +80,7 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
     """A panel alone, for a page that is open. 503 while the store is away: the page then keeps and dims what it has."""
     overall = reads.overall()
     if overall.trouble:
-        return away()
+        return away(overall.trouble, overall.fix)
     common = shell(overall) | {"panel": BY_SLUG.get(slug)}
     try:
         if slug == "job":
@@ -102,8 +102,8 @@ def fragment(request: HttpRequest, slug: str) -> HttpResponseBase:
         return JsonResponse({"error": {"code": error.code, "message": "This job is gone.", "fix": ""}}, status=404)
     except OptionInvalid as error:
         return JsonResponse({"error": {"code": error.code, "message": str(error), "fix": error.fix}}, status=400)
-    except UNREACHABLE:
-        return away()
+    except UNREACHABLE as error:
+        return away(*trouble_of(error))
 
 
 @require_GET
@@ -164,8 +164,8 @@ def raw(request: HttpRequest) -> HttpResponseBase:
         found = reads.job(request.GET.get("id", "")[:ID_MAX_BYTES])
     except JobNotFound:
         return HttpResponse("This job is gone.", status=404, content_type="text/plain; charset=utf-8")
-    except UNREACHABLE:
-        return HttpResponse(TROUBLE, status=503, content_type="text/plain; charset=utf-8")
+    except UNREACHABLE as error:
+        return HttpResponse(trouble_of(error)[0], status=503, content_type="text/plain; charset=utf-8")
     body = json.dumps(getattr(found, part), indent=2, ensure_ascii=False).encode("utf-8", "replace")
     response = HttpResponse(body, content_type="application/json; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{part}.json"'
@@ -219,12 +219,9 @@ def read(context: Callable[[], dict[str, Any]], overall: Overall) -> dict[str, A
         return context()
     except OptionInvalid as error:
         return {"template": "dashboard/unread.html", "trouble": str(error), "fix": error.fix}
-    except UNREACHABLE:
-        return shell(reads.overall()) | {
-            "template": "dashboard/unread.html",
-            "trouble": TROUBLE,
-            "fix": FIX,
-        }
+    except UNREACHABLE as error:
+        trouble, fix = trouble_of(error)
+        return shell(reads.overall()) | {"template": "dashboard/unread.html", "trouble": trouble, "fix": fix}
 
 
 def _here(request: HttpRequest, panel: Panel) -> str:
@@ -235,8 +232,8 @@ def _here(request: HttpRequest, panel: Panel) -> str:
     return reverse(panel.url_name) + (f"?{query.urlencode()}" if query else "")
 
 
-def away() -> JsonResponse:
-    return JsonResponse({"error": {"code": "store_unavailable", "message": TROUBLE, "fix": FIX}}, status=503)
+def away(trouble: str, fix: str) -> JsonResponse:
+    return JsonResponse({"error": {"code": "store_unavailable", "message": trouble, "fix": fix}}, status=503)
 
 
 def _job_page(request: HttpRequest, job_id: str, overall: Overall) -> dict[str, Any]:

@@ -128,6 +128,12 @@ class StoreUnavailable(SchedulerError):
     code = "store_unavailable"
 
 
+class StoreNewer(StoreUnavailable):
+    """Newer code has written into the store what this one cannot read."""
+
+    code = "store_newer"
+
+
 class StoreRefused(SchedulerError):
     """The server refused a request in a way that repeating it cannot cure."""
 

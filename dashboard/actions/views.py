@@ -17,7 +17,7 @@ from dashboard import reads
 from dashboard.actions import BY_SLUG
 from dashboard.actions.base import Action, ActionForm, Order, Refused, Told
 from dashboard.links import own_address
-from dashboard.overall import TROUBLE, UNREACHABLE
+from dashboard.overall import TROUBLE, UNREACHABLE, trouble_of
 from dashboard.panels import BY_SLUG as PANELS
 from dashboard.permissions import VIEW, closed_pools, may, refuse_closed, requires
 from dashboard.shell import shell
@@ -58,8 +58,8 @@ def action(request: HttpRequest, noun: str, verb: str) -> HttpResponseBase:
     ids = tuple(dict.fromkeys(id[:ID_MAX] for id in given.getlist("id")))[:AT_ONCE]
     try:
         refuse_closed(request.user, found.reach(ids, given) if closed_pools(request.user) else frozenset())
-    except UNREACHABLE:
-        return _answer(request, found, Told(f"{TROUBLE} Nothing was done.", ok=False, status=503))
+    except UNREACHABLE as error:
+        return _answer(request, found, Told(f"{trouble_of(error)[0]} Nothing was done.", ok=False, status=503))
     except SchedulerError as error:  # of what is to be acted on there is nothing (any more)
         return _answer(request, found, Told(f"{error} {error.fix}".strip(), ok=False, status=404))
     if request.method == "GET" or "ask" in given:
@@ -82,8 +82,8 @@ def _do(request: HttpRequest, found: Action, ids: tuple[str, ...]) -> HttpRespon
     except OutcomeUnknown:
         text = f"{TROUBLE} It is not known whether this was done: look before you do it again."
         told = Told(text, ok=False, status=503)
-    except StoreUnavailable:
-        told = Told(f"{TROUBLE} Nothing more was done.", ok=False, status=503)
+    except StoreUnavailable as error:
+        told = Told(f"{trouble_of(error)[0]} Nothing more was done.", ok=False, status=503)
     except SchedulerError as error:
         text = f"{error} {error.fix}".strip()
         if isinstance(error, AS_TYPED) and found.asks and request.accepts("text/html"):
@@ -120,8 +120,8 @@ def _ask(
     back = _back(request, found, given)
     try:
         question = found.question(ids, given)
-    except UNREACHABLE:
-        messages.error(request, f"{TROUBLE} Nothing was done.")
+    except UNREACHABLE as error:
+        messages.error(request, f"{trouble_of(error)[0]} Nothing was done.")
         return redirect(back)
     except Refused as refused:
         messages.error(request, str(refused))

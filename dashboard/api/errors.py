@@ -17,7 +17,7 @@ from django.http.request import RawPostDataException
 from django.urls import reverse
 from ninja.errors import HttpError
 
-from dashboard.overall import FIX, TROUBLE
+from dashboard.overall import TROUBLE, trouble_of
 from jobs.core.wording import error_dict
 from jobs.exceptions import (
     DuplicateJob,
@@ -127,7 +127,7 @@ def answer_to(request: HttpRequest, error: BaseException) -> JsonResponse:
             return refused(503, error.code, f"{TROUBLE} It is not known whether this was done.", LOOK)
         case StoreUnavailable():
             log.warning("api.store_away %s: %s", request.path, error)
-            return refused(503, error.code, TROUBLE, FIX)
+            return refused(503, error.code, *trouble_of(error))
         case SchedulerError() if (status := status_of(error)) < 500:
             later = {"Retry-After": str(error.seconds)} if isinstance(error, TooManyRequests) else {}
             return refused(status, **error_dict(error), headers=later)

@@ -31,10 +31,11 @@ def document(job: Job) -> dict[str, Any]:
 
 def page(words: Any, chosen: api.JobFilter) -> dict[str, Any]:
     """One page of the jobs that match: at most ``LOOKED_AT`` are looked at for it."""
-    left = LOOKED_AT
+    left, left_at = LOOKED_AT, dict[str | None, int]()
 
     def read(cursor: str | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
         nonlocal left
+        left = left_at.setdefault(cursor, left)  # where less is read again, no more is looked at
         found = api.list_jobs(chosen, cursor=cursor, limit=limit, look_at=max(left, 1))
         left -= found.scanned
         return [document(job) for job in found.items], found.next_cursor

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET
 
 from dashboard import reads
 from dashboard.links import run_fragment_url
-from dashboard.overall import UNREACHABLE
+from dashboard.overall import UNREACHABLE, trouble_of
 from dashboard.panels import BY_SLUG
 from dashboard.permissions import VIEW, requires
 from dashboard.shell import shell
@@ -46,12 +46,12 @@ def fragment(request: HttpRequest) -> HttpResponseBase:
     """The panel of a run alone. 503 while the store is away: the page then keeps and dims what it has."""
     overall = reads.overall()
     if overall.trouble:
-        return away()
+        return away(overall.trouble, overall.fix)
     common = shell(overall) | {"panel": BY_SLUG["workflows"]}
     try:
         found = run_page(request, request.GET.get("id", "")[: ID_MAX_BYTES + 1], overall)
     except RunNotFound as error:
         return JsonResponse({"error": {"code": error.code, "message": "This run is gone.", "fix": ""}}, status=404)
-    except UNREACHABLE:
-        return away()
+    except UNREACHABLE as error:
+        return away(*trouble_of(error))
     return render(request, TEMPLATE, common | found)

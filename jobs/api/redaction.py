@@ -105,9 +105,9 @@ def reveal(id: str, *, reason: str = "") -> Job:
 
 
 def tell_exported(noun: str, names: Sequence[str]) -> None:
-    """An entry in the audit log about definitions of which somebody took a copy with nothing masked. None: no entry."""
-    if names:
-        audit.record(f"{noun}.export", ", ".join(names), after={"revealed": len(names)})
+    """An entry in the audit log about each definition of which somebody took a copy with nothing masked."""
+    for name in names:
+        audit.record(f"{noun}.export", name)
 
 
 areveal = twin(reveal, uses_database=True)

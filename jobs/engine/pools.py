@@ -185,7 +185,7 @@ class Pools:
         raw: Any = self._store.read(lambda client: client.hgetall(self._keys.pools))
         found: dict[str, dict[str, Any]] = defaultdict(dict)
         for field, stored in raw.items():
-            name, _, setting = field.decode().partition(":")
+            name, _, setting = field.decode(errors="replace").partition(":")
             found[name][setting] = stored
         return {name: _readable(stored) for name, stored in found.items()}
 

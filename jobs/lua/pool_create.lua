@@ -17,7 +17,7 @@ local is_new = version == seen and redis.call('HSETNX', topology, pool, versions
 if written > newest then
   redis.call('SET', format, written)
 end
-if is_new then
-  tell(news, 'topology')
+if is_new or written > newest then
+  tell(news, 'topology') -- older code looks again at once, and stops
 end
 return version

@@ -15,7 +15,7 @@ import msgspec
 
 from jobs.core.job import Route
 from jobs.core.options import check_pool
-from jobs.exceptions import StoreUnavailable
+from jobs.exceptions import StoreNewer
 from jobs.store.codec.ids import claimed_route
 from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
@@ -44,8 +44,8 @@ class Topology:
     """A view of the pools that is at most a second old, or newer than the last ``forget`` where that ``is_told`` of
     each new pool. Thread-safe.
 
-    Everything goes through here that takes jobs or makes some. So it raises StoreUnavailable where newer code has
-    written what this one cannot read.
+    Everything goes through here that takes jobs or makes some. So it raises StoreNewer where newer code has written
+    what this one cannot read.
     """
 
     def __init__(self, store: Store) -> None:
@@ -130,7 +130,7 @@ class Topology:
             raw, written = self._store.read(self._ask)
             self._format = whole_number(written) or 0
             if self._format > FORMAT:
-                raise StoreUnavailable(
+                raise StoreNewer(
                     f"What is stored has format {self._format}; this version reads up to {FORMAT}.",
                     fix="Newer code of this project uses the same store: deploy it here too.",
                 )

@@ -71,6 +71,7 @@ function storeIs(why) {
   if (Boolean(why) === away) return;
   away = Boolean(why);
   trouble.hidden = !away;
+  if (away) trouble.querySelector("b").textContent = why;
   dim();
 }
 

@@ -139,16 +139,18 @@ def test_who_reveals_a_job_is_on_record(shop: Shop) -> None:
 @pytest.mark.django_db
 def test_who_takes_definitions_away_with_their_secrets_is_on_record(shop: Shop) -> None:
     hidden, open_ = {"account": ACCOUNT, "token": SECRET}, {"amount": 1, "account": None, "token": None}
-    for name, payload in (("pays", hidden), ("counts", open_)):
+    for name, payload in (("pays", hidden), ("tips", hidden), ("counts", open_)):
         Schedule.objects.create(name=name, job_type="pay.out", cron="0 5 * * *", payload=payload)
         api.workflows.define({"name": name, "nodes": [{"key": "a", "type": "pay.out", "payload": payload}]})
 
     with audit.acting("ada", "command"):
         taken = [api.schedules.export(), api.workflows.export()]
 
-    assert as_text(taken).count(SECRET) == 2, "or they could not be read back"
+    assert as_text(taken).count(SECRET) == 4, "or they could not be read back"
     entries = [(entry.who, entry.action, entry.target) for entry in audit.list().items if "export" in entry.action]
-    assert sorted(entries) == [("ada", "schedule.export", "pays"), ("ada", "workflow.export", "pays")]
+    assert sorted(entries) == [
+        ("ada", f"{noun}.export", name) for noun in ("schedule", "workflow") for name in ("pays", "tips")
+    ]
 
 
 @pytest.mark.django_db

@@ -224,6 +224,17 @@ class TestEnqueuesInTheAuditLog:
 
         assert [jobs for _, _, _, jobs in self.entries()] == [1, 10]
 
+    def test_jobs_that_are_made_are_told_of_also_where_no_cache_can_count_them(
+        self, program: Programs, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def away(*_: Any, **__: Any) -> int:
+            raise ConnectionError("the cache is away")
+
+        monkeypatch.setattr("dashboard.api.tally.counted", away)
+
+        assert program("maker").post("jobs", {"type": "http.greet"}).status == 201
+        assert self.entries() == [("maker", "api", "http.greet", 1)]
+
     def test_what_made_nothing_is_not_told_of(self, program: Programs) -> None:
         making = program("maker")
         keyed = {"type": "http.greet", "unique_key": "once"}

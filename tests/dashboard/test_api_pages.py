@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.api import paging
+from dashboard.api import jobs, paging
 from jobs import api
 from jobs.models import Schedule
 from tests.dashboard import greeting  # noqa: F401 - its job types
@@ -71,6 +71,17 @@ def test_a_list_that_is_looked_through_no_further_is_asked_no_more() -> None:
         return [{"id": "a"}], "later"
 
     assert paging.page(read, "", 50) == {"items": [{"id": "a"}], "next_cursor": "later"}
+
+
+@pytest.mark.django_db
+def test_what_is_read_again_because_it_is_large_is_looked_at_once(
+    root: Program, shop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "LOOKED_AT", 10)
+    for number in range(12):
+        api.enqueue("http.greet", {"name": LARGE}, tags=["even"] if number % 2 == 0 else [])
+
+    assert len(root.get("jobs", tag="even").document["items"]) == 3
 
 
 @pytest.mark.django_db

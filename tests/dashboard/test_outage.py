@@ -9,6 +9,8 @@ import pytest
 from django.test import Client
 
 from dashboard import health, reads
+from jobs.store.keys import SettingKeys
+from jobs.store.topology import FORMAT
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.seeding import Shop
 from tests.support.valkey import ValkeyServer
@@ -77,6 +79,21 @@ def test_what_scripts_ask_for_is_503_and_they_keep_what_they_have(
     snapshot = viewer.get("/dashboard/snapshot/")
     assert snapshot.status_code == 200
     assert snapshot.json()["trouble"]
+
+
+def test_what_newer_code_has_written_is_no_server_that_is_away(shop: Shop, administrator: Client) -> None:
+    job_id = shop.dead()
+    shop.engine.store.client.set(SettingKeys(shop.engine.store.namespace).format, FORMAT + 1)
+    shop.engine.topology.forget()
+    fragments = ("/dashboard/fragments/overview/", "/dashboard/fragments/run/?id=x")
+    resubmit = "/dashboard/actions/job/resubmit/"
+    told = [text(administrator.get(path)) for path in (*PAGES, f"/dashboard/jobs/{job_id}/")]
+    told += [administrator.get(path).json()["error"]["message"] for path in (*fragments, "/api/v1/pools")]
+    told += [send(administrator, resubmit, {"id": job_id}, script=True).json()["message"]]
+
+    for words in told:
+        assert f"format {FORMAT + 1}" in words
+        assert "cannot be reached" not in words
 
 
 def test_an_action_says_that_nothing_was_done(store_of_its_own: ValkeyServer, operator: Client) -> None:

@@ -129,6 +129,15 @@ def test_the_newest_format_that_was_written_is_known(store: Store, keys: Setting
     assert store.client.get(keys.format) == b"3"
 
 
+def test_older_code_that_listens_is_told_of_a_newer_format(store: Store, keys: SettingKeys) -> None:
+    store.client.hset(keys.topology, "a", "{}")
+
+    create(store, keys, 0)
+    create(store, keys, 0)
+
+    assert news(store, keys) == ["topology"]
+
+
 def test_no_pool_comes_into_being_while_its_partitions_were_told_something_older(
     store: Store, keys: SettingKeys
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobs.exceptions import SchedulerError, StoreUnavailable
+from jobs.exceptions import SchedulerError, StoreNewer
 from jobs.management.diagnosis.channels import check_channel_layer
 from jobs.management.diagnosis.finding import Finding
 from jobs.management.diagnosis.server import ask_server, judge_clock, judge_server
@@ -24,7 +24,7 @@ def check_store() -> Iterator[Finding]:
     yield from judge_clock(server)
     try:
         yield from judge_workers()
-    except StoreUnavailable as error:  # though the server answers: newer code has written what this cannot read
+    except StoreNewer as error:  # though the server answers
         yield Finding("workers", "failed", str(error), "", error.fix)
 
 
