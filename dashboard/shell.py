@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.apps import apps
 from django.utils import timezone
 
 from dashboard.figures import figures, version
@@ -22,5 +21,4 @@ def shell(overall: Overall) -> dict[str, Any]:
         "version": version(found),
         "panels": PANELS,
         "zone_name": timezone.get_current_timezone_name(),
-        "samples": apps.is_installed("samples"),
     }

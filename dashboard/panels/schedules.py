@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from django.http import HttpRequest
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 
 from dashboard import forecasts, reads
 from dashboard.firings import STRIP, Line, troubled_first
@@ -156,11 +157,13 @@ def _page_url(search: str, state: str, page: int) -> str:
 
 
 def _admin(request: HttpRequest, view: str, *arguments: Any) -> str:
-    """The address in the admin, for those who get in there and may do it."""
+    """The address in the admin, where the project has one, for those who get in there and may do it."""
     user: Any = request.user
     if not (user.is_staff and user.has_perm(f"jobs.{'add' if view == 'add' else 'view'}_schedule")):
         return ""
-    return reverse(f"admin:jobs_schedule_{view}", args=arguments)
+    with suppress(NoReverseMatch):
+        return reverse(f"admin:jobs_schedule_{view}", args=arguments)
+    return ""
 
 
 def _number(text: str) -> int:

@@ -10,17 +10,18 @@ import msgspec
 
 from jobs.core.job import Route, moment
 from jobs.engine.bundles import leased_count
+from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import partition_keys
 from jobs.store.topology import Topology
 
 COUNTED = ("ready", "scheduled", "retry_wait", "blocked", "leased", "throttled", "dead")
-LIVE = COUNTED[:-1]
+LIVE = ("ready", "scheduled", "retry_wait", "blocked", "leased")
 WAITING = ("scheduled", "retry_wait")
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition at one moment. ``ready``: without jobs that are parked."""
+    """One partition at one moment. ``ready``: with the jobs that are parked, and those that a limit holds back."""
 
     pool: str
     version: int
@@ -32,6 +33,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     leased: int
     throttled: int
     dead: int
+    parked: int = 0
 
     @property
     def live(self) -> int:
@@ -81,10 +83,13 @@ class Partitions:
             for state in COUNTED:
                 pipeline.zcard(keys.index(state))
             pipeline.hvals(keys.bundled)
+            pipeline.hvals(keys.parked)
         replies = iter(pipeline.execute())
         found = []
         for _ in routes:
             counts = {state: next(replies) for state in COUNTED}
             counts["leased"] = leased_count(counts["leased"], next(replies))
+            counts["parked"] = sum(whole_number(number) or 0 for number in next(replies))
+            counts["ready"] += counts["parked"] + counts["throttled"]
             found.append(counts)
         return found

@@ -38,8 +38,8 @@ TURN_SECONDS = 0.1
 LONGEST_WAIT = 20.0
 """Seconds for which one wait may block: a connection that died silently is noticed soon after."""
 
-BUDGETS_KEPT = 4
-"""Connections with a budget that a thread keeps open, each for another budget."""
+BUDGETS_KEPT = 8
+"""So many different budgets have their clients kept."""
 
 PATIENCE_SECONDS = 6.0
 """How long a call keeps trying while the server restarts or fails over. With one answer's time on top it stays below
@@ -65,6 +65,7 @@ class Store:
         self._client: redis.Redis | None = None
         self._waiting = threading.local()
         self._limits = threading.local()
+        self._impatient: dict[tuple[int, float], redis.Redis] = {}  # by process and budget
         self._pid = os.getpid()
 
     @classmethod
@@ -93,16 +94,17 @@ class Store:
             self._limits.seconds = before
 
     def _impatient_client(self, seconds: float) -> redis.Redis:
-        """A client of this thread whose answers may take no longer than the budget. One for each budget is kept: pages
-        go from one to another and back, and a connection costs as much as a dozen questions."""
-        if getattr(self._limits, "pid", None) != os.getpid():
-            self._limits.clients, self._limits.pid = {}, os.getpid()
-        clients: dict[float, redis.Redis] = self._limits.clients
-        if seconds not in clients:
-            if len(clients) >= BUDGETS_KEPT:
-                clients.pop(next(iter(clients))).close()
-            clients[seconds] = self._connect(seconds)
-        return clients[seconds]
+        """A client whose answers may take no longer than the budget. One for each budget is kept: pages go from one to
+        another and back, and a connection costs as much as a dozen questions. All threads share it: servers of ASGI
+        have a new one for each request."""
+        key = os.getpid(), seconds
+        if (kept := self._impatient.get(key)) is not None:
+            return kept
+        made = self._connect(seconds)  # not within the lock: the server may be slow, and others have theirs
+        with self._lock:
+            while len(self._impatient) >= BUDGETS_KEPT:
+                self._impatient.pop(next(iter(self._impatient)))  # closed with the last who uses it
+            return self._impatient.setdefault(key, made)
 
     @contextmanager
     def moment(self) -> Iterator[None]:
@@ -158,6 +160,10 @@ class Store:
             if self._client is not None and self._pid == os.getpid():
                 self._client.close()
             self._client = None
+            for (pid, _), client in self._impatient.items():
+                if pid == os.getpid():
+                    client.close()
+            self._impatient.clear()
 
     def run(
         self,

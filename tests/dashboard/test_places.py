@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import set_script_prefix
 
-from tests.dashboard.browsing import tags
+from jobs.models import Schedule
+from tests.dashboard.browsing import tags, text
 from tests.dashboard.sockets import Socket
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -84,6 +86,15 @@ def test_all_that_a_page_names_lies_below_the_path_of_the_project(mounted: None,
     assert reader.get("/ops/api/v1/pools/").status_code == 200
     assert "See /ops/api/v1/docs." in reader.get("/ops/api/v1/nothing").content.decode()
     assert Client(headers={"host": "localhost"}).get("/ops/dashboard/")["Location"].startswith("/ops/accounts/login/")
+
+
+def test_a_project_without_an_admin_shows_its_staff_no_way_there(mounted: None) -> None:
+    Schedule.objects.create(name="nightly", job_type="http.greet", cron="0 5 * * *")
+    staff = Client(headers={"host": "localhost"})
+    staff.force_login(User.objects.create_superuser("root"))
+
+    for page in ("/ops/dashboard/", "/ops/dashboard/schedules/", "/ops/dashboard/schedules/?name=nightly"):
+        assert "Admin" not in text(staff.get(page))
 
 
 def test_what_knows_no_websockets_says_that_one_was_wanted(viewer: Client) -> None:

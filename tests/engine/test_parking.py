@@ -17,6 +17,8 @@ def test_a_parked_job_is_ready_but_in_nobodys_way(steps: Steps) -> None:
     assert (job.state, job.parked, job.attempt) == ("ready", True, 0)
     assert steps.engine.leases.parked(steps.route) == {"unknown": 1}
     assert steps.engine.pools.get("default").ready == 1
+    [partition] = steps.engine.partitions.all()
+    assert (partition.ready, partition.parked, partition.live) == (1, 1, 2)
     assert [listed.id for listed in steps.engine.jobs.page().items] == [known, unknown]
 
 

@@ -112,10 +112,16 @@ def test_what_could_not_be_read_is_asked_again_within_the_moment(store: Store) -
         assert store.once("it", lambda: 7) == 7
 
 
-def test_each_budget_keeps_its_connection(store: Store, trips: list[Any]) -> None:
-    def ask(seconds: float) -> None:
+def test_each_budget_keeps_its_connection_from_thread_to_thread(store: Store, trips: list[Any]) -> None:
+    def ping(seconds: float) -> None:
         with store.budget(seconds):
             store.ping()
+
+    def ask(seconds: float) -> None:
+        """As a request does to a server of ASGI."""
+        thread = threading.Thread(target=ping, args=[seconds])
+        thread.start()
+        thread.join()
 
     for seconds in (1.5, 4.0):
         ask(seconds)
