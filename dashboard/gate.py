@@ -36,7 +36,8 @@ class Gate:
         if found is None:
             await self.application(scope, receive, send)
         elif refusal := _refusal(headers, found):
-            await _answer(send, refusal)
+            # Whoever waits to be told to send the body need not: what comes next would be taken for it.
+            await _answer(send, refusal, closes=b"expect" in headers)
         else:
             await self._counted(scope, receive, send)
 
@@ -77,9 +78,10 @@ def _limit() -> float:
     return inf if most is None else most
 
 
-async def _answer(send: Send, error: Exception) -> None:
+async def _answer(send: Send, error: Exception, *, closes: bool = False) -> None:
     response = SecurityHeaders(lambda request: answer_to(request, error))(HttpRequest())
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
     headers.append((b"content-length", str(len(response.content)).encode()))  # type: ignore[attr-defined]  # of JSON
+    headers += [(b"connection", b"close")] if closes else []
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     await send({"type": "http.response.body", "body": response.content})  # type: ignore[attr-defined]

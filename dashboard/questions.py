@@ -62,9 +62,15 @@ def _alive(overall: Overall) -> Answer:
 
 
 def _no_job(overall: Overall) -> str:
-    """Those of types that no worker may run stand in no line: they are named, and are not late."""
+    """Those of types that no worker may run stand in no line: they are named, and wait for no slot."""
     parked = standing.parked(overall.pools)
     return f"nothing but {plural(parked, 'parked job')}" if parked else "no job"
+
+
+def _beside_it(overall: Overall) -> str:
+    """Nobody knows since when these are ready."""
+    parked = standing.parked(overall.pools)
+    return f"; {count(parked)} {'is' if parked == 1 else 'are'} parked" if parked else ""
 
 
 def _late(overall: Overall) -> Answer:
@@ -75,7 +81,7 @@ def _late(overall: Overall) -> Answer:
             question,
             "succeeded",
             "Nothing",
-            f"{_no_job(overall)} is ready for over {duration(standing.LATE_SECONDS)}",
+            f"no job in line is ready for over {duration(standing.LATE_SECONDS)}{_beside_it(overall)}",
             jobs_url(state="ready"),
         )
     worst = max(late, key=lambda pool: pool["oldest_ready_age_seconds"])

@@ -56,6 +56,16 @@ class TestGroup:
         assert "mail.send" not in words.partition("By error")[0].partition("What they share")[2]
         assert any("at most 3 jobs in one" in str(found.get("aria-label")) for _, found in tags(page))
 
+    def test_every_error_that_is_counted_can_be_opened(self, viewer: Client, shop: Shop) -> None:
+        for number in range(8):
+            shop.dead(error={"type": f"Odd{number}", "message": "", "traceback": ""})
+
+        page = viewer.get("/dashboard/dead/")
+
+        assert "8 errors among the 8" in text(page)
+        assert "2 more errors" in text(page)
+        assert sum("?group=" in str(found.get("href")) for tag, found in tags(page) if tag == "a") == 8
+
     def test_all_of_a_group_are_resubmitted_and_no_others(self, operator: Client, shop: Shop) -> None:
         shop.dead(error=NETWORK)
         for _ in range(2):

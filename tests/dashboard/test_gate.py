@@ -83,6 +83,15 @@ async def test_a_body_for_the_api_from_nobody_is_not_received(length: dict[str, 
     assert (b"x-content-type-options", b"nosniff") in asked.sent[0]["headers"]
 
 
+@pytest.mark.parametrize("expects", [True, False])
+async def test_the_connection_goes_on_unless_the_body_may_never_come(expects: bool) -> None:
+    more = {"expect": "100-continue"} if expects else {}
+    asked = Asked("/api/v1/jobs", [b"{}"], content_length="2", **more)
+
+    assert await asked.answer() == (401, "unauthorized")
+    assert ((b"connection", b"close") in asked.sent[0]["headers"]) == expects
+
+
 @pytest.mark.parametrize(
     ("address", "headers"),
     [("/api/v1/jobs", TOKEN), ("/api/v1/jobs", LOGIN), ("/accounts/login/", {}), ("/dashboard/reveal/", LOGIN)],

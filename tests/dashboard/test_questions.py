@@ -139,7 +139,7 @@ def test_parked_jobs_are_named_where_nothing_else_waits(shop: Shop) -> None:
 
     late = next(one for one in questions.answers(overall) if one.question == "Is anything late?")
 
-    assert late.detail == "nothing but 2 parked jobs is ready for over 1 min"
+    assert late.detail == "no job in line is ready for over 1 min; 2 are parked"
     assert figures(overall)["pools.oldest"] == "2 parked"
 
 
