@@ -89,7 +89,7 @@ def test_all_that_a_page_names_lies_below_the_path_of_the_project(mounted: None,
 
 
 def test_a_project_without_an_admin_shows_its_staff_no_way_there(mounted: None) -> None:
-    Schedule.objects.create(name="nightly", job_type="http.greet", cron="0 5 * * *")
+    Schedule.objects.create(name="nightly", job_type="report.build", cron="0 5 * * *", payload={"year": 2015})
     staff = Client(headers={"host": "localhost"})
     staff.force_login(User.objects.create_superuser("root"))
 
