@@ -251,6 +251,7 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
     return {
         "job": job,
         "here": job_url(job.id),
+        "link": request.build_absolute_uri(job_url(job.id)),
         "finding": finding,
         "rest": rest,
         "reason": stories.reason(job, overall),

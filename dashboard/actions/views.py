@@ -36,6 +36,9 @@ log = logging.getLogger(__name__)
 AT_ONCE = 1000
 """At most so many things are acted on by id in one request."""
 
+ASKED_FROM = 101
+"""So many are acted on at one press no more: it is asked first."""
+
 ID_MAX = 300
 
 AS_TYPED = (PayloadInvalid, PayloadTooLarge, OptionInvalid)
@@ -62,7 +65,8 @@ def action(request: HttpRequest, noun: str, verb: str) -> HttpResponseBase:
         return _answer(request, found, Told(f"{trouble_of(error)[0]} Nothing was done.", ok=False, status=503))
     except SchedulerError as error:  # of what is to be acted on there is nothing (any more)
         return _answer(request, found, Told(f"{error} {error.fix}".strip(), ok=False, status=404))
-    if request.method == "GET" or "ask" in given:
+    at_one_press = len(ids) >= ASKED_FROM and "sure" not in given and request.accepts("text/html")
+    if request.method == "GET" or "ask" in given or at_one_press:
         return _ask(request, found, given, ids)
     return _do(request, found, ids)
 

@@ -50,10 +50,32 @@ export function forms(refresh) {
   });
 }
 
+const ASKED_FROM = 101; // so many at one press are asked for first; the server sees to it too
+
+/** Leads to the question that comes before a button's action; `ids`: instead of those that its form would send. */
+export function ask(button, ids) {
+  const form = button.form;
+  const data = new FormData(form, button);
+  if (ids) {
+    data.delete("id");
+    for (const id of ids) data.append("id", id);
+  }
+  if (!data.has("id")) return say("Select at least one job first.", false);
+  data.set("ask", "1");
+  const question = document.createElement("form");
+  Object.assign(question, { method: "post", hidden: true });
+  question.setAttribute("action", button.getAttribute("formaction") || form.getAttribute("action"));
+  for (const [name, value] of data) question.append(Object.assign(document.createElement("input"), { name, value }));
+  document.body.append(question);
+  question.submit();
+  question.remove();
+}
+
 async function act(form, button, doing, refresh) {
   if (button.getAttribute("aria-busy")) return; // a double click is one click
   const data = new FormData(form, button);
   if (!data.has("id")) return say("Select at least one job first.", false);
+  if (data.getAll("id").length >= ASKED_FROM) return ask(button);
   const label = button.textContent;
   button.setAttribute("aria-busy", "true");
   button.textContent = doing;

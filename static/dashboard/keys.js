@@ -1,5 +1,7 @@
 // Keyboard shortcuts. Each has a button or a link that does the same; none works inside a field or with a modifier.
 
+import { ask } from "./forms.js";
+
 const OFF = "shortcuts-off";
 
 /** @param {{togglePause: () => void}} commands */
@@ -41,11 +43,21 @@ export function keys({ togglePause }) {
 const WALKED = ":is(#rows, [data-walk]) > tr";
 const rows = () => [...document.querySelectorAll(WALKED)];
 const current = () => document.querySelector(`${WALKED}.is-current`);
-/** The button that a letter presses: in the current row, or the only one of the page. */
-const press = (key) => {
-  const button = (current() ?? document.getElementById("panel"))?.querySelectorAll(`[data-press="${key}"]`);
-  return button?.length === 1 ? button[0].click() : false;
-};
+
+/**
+ * Presses the button of a letter: the one that the current row has, or that the list has for rows in its state, or the
+ * only one of the page. A letter is pressed by mistake more easily than a button, so what would be done at once asks.
+ */
+function press(key) {
+  const row = current();
+  const buttons = (row ?? document.getElementById("main")).querySelectorAll(`[data-press="${key}"]`);
+  const ofList = row?.dataset.state && document.querySelector(`.bulk [data-press="${key}"][data-states~="${row.dataset.state}"]`);
+  const button = buttons.length === 1 ? buttons[0] : ofList;
+  if (!button || button.disabled) return false;
+  if (button.form?.method === "post") ask(button, button === ofList ? [row.dataset.key] : undefined);
+  else button.click();
+  return true;
+}
 
 function move(by) {
   const all = rows();
@@ -90,6 +102,6 @@ const COMMANDS = {
   "*": () => click("[data-pick-all]"),
   y: () => click("[data-copy-id]"),
   Y: () => click(".command [data-copy], [data-copy-command]"),
-  u: () => click("[data-up]"),
+  u: () => click(".in-list [data-back]") || click("[data-up]"),
   t: theme,
 };

@@ -72,6 +72,7 @@ function storeIs(why) {
   away = Boolean(why);
   trouble.hidden = !away;
   if (away) trouble.querySelector("b").textContent = why;
+  readOut(why || "The store answers again.");
   dim();
 }
 
@@ -81,6 +82,7 @@ function lineIs(is, since) {
   alone = is;
   cutOff.hidden = !is;
   if (is) cutOff.querySelector("time").textContent = clock(serverNow() - (Date.now() - since));
+  readOut(is ? cutOff.querySelector("b").textContent : "This server answers again.");
   dim();
 }
 
@@ -98,6 +100,11 @@ function dim() {
 
 const ANNOUNCED_EVERY_MS = 10_000;
 
+/** To whoever hears the page: politely, by the one region for it. What was done is told by the messages of actions. */
+function readOut(sentence) {
+  document.getElementById("announce").textContent = sentence;
+}
+
 let announced = { text: known.headline, at: 0 };
 let announcing;
 
@@ -110,7 +117,7 @@ function announce() {
       announcing = undefined;
       if (known.headline === announced.text) return;
       announced = { text: known.headline, at: Date.now() };
-      document.getElementById("announce").textContent = `${known.headline}.`;
+      readOut(`${known.headline}.`);
     },
     Math.max(0, announced.at + ANNOUNCED_EVERY_MS - Date.now()),
   );
@@ -363,6 +370,7 @@ keys({ togglePause });
 ownZone();
 turning();
 if (panel) offer(panel);
+if (document.querySelector("#rows, .in-list")) import("./neighbours.js").then(({ lists }) => lists());
 charts();
 say();
 setInterval(() => {

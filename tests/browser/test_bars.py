@@ -75,7 +75,9 @@ class TestCalm:
     def test_when_nothing_happens_nothing_is_asked_and_hardly_anything_told(self, visit: Visit, shop: Shop) -> None:
         shop.scheduled()
         told: list[int] = []
+        lines: list[str] = []
         page = visit("viewer", "/livez")
+        page.on("websocket", lambda line: lines.append(line.url))
         page.on("websocket", lambda line: line.on("framereceived", lambda frame: told.append(len(frame))))
         page.goto(f"{site_of(page)}/dashboard/")
         settle(page)
@@ -88,6 +90,7 @@ class TestCalm:
 
         assert asked == []
         assert sum(told) <= 300  # under 1 kB in 10 s
+        assert len(lines) == 1, "a page has one WebSocket"
 
     def test_in_a_burst_a_page_gets_a_few_frames_a_second_and_does_not_grow(self, visit: Visit, shop: Shop) -> None:
         shop.many(60)

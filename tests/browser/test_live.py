@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
@@ -56,6 +58,7 @@ def test_a_job_is_seen_failing_dying_resubmitted_and_succeeding(visit: Visit, sh
 
     page.get_by_role("button", name="Resubmit").click()
     expect(state).to_have_text("ready")
+    expect(page.locator("#main")).to_be_focused()  # the button is gone; the next Tab begins at the page
 
     shop.succeed(job_id, {"sent": True})
     expect(state).to_have_text("succeeded")
@@ -71,6 +74,8 @@ def test_an_open_traceback_stays_open_and_the_reader_where_he_is(visit: Visit, s
     settle(page)
     first = page.locator("details", has_text="Attempt 1")
     first.locator("summary").click()
+    newest = page.locator("details", has_text="Attempt 2")
+    newest.get_by_label("Wrap lines").check()
     page.evaluate("scrollTo(0, 300)")
     before = page.evaluate("scrollY")
 
@@ -78,6 +83,8 @@ def test_an_open_traceback_stays_open_and_the_reader_where_he_is(visit: Visit, s
     expect(page.locator("h1 + .tag")).to_have_text("ready")
 
     expect(first).to_have_attribute("open", "")
+    expect(newest.get_by_label("Wrap lines")).to_be_checked()
+    expect(newest.locator(".traceback pre").first).to_have_css("white-space", "pre-wrap")
     assert page.evaluate("scrollY") == before
 
 
@@ -165,6 +172,8 @@ class TestLine:
 
         site.stop()
         expect(page.locator("#live")).to_contain_text("Offline")
+        expect(page.locator("#live")).to_contain_text(re.compile(r"try \d+ in \d+ s"))
+        expect(page.locator("#announce")).to_contain_text("This server has not answered since")
         expect(page.locator("#cut-off")).to_contain_text("This server has not answered since")
         assert "is-stale" in str(page.locator("body").get_attribute("class"))
         site.start()
@@ -284,6 +293,7 @@ def test_without_the_store_figures_dim_actions_go_off_and_all_comes_back(
 
     expect(page.locator("#trouble")).to_be_visible()
     expect(page.locator("#trouble")).to_contain_text("The store cannot be reached.")
+    expect(page.locator("#announce")).to_have_text("The store cannot be reached.")
     expect(page.get_by_role("button", name="Resubmit")).to_be_disabled()
     expect(page.locator("#live")).to_contain_text("Store unreachable")
 

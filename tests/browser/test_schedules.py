@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from django.contrib.auth.models import User
@@ -55,6 +55,16 @@ def fill(page: Page, **fields: str) -> None:
         page.locator(f"[name={name}]").fill(value)
 
 
+def walk_to(page: Page, wanted: Callable[[dict[str, str]], bool]) -> None:
+    """Tab, and nothing else, until the wanted stop has the focus."""
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        stop = "(({ name, textContent }) => ({ name, text: textContent.trim() }))(document.activeElement)"
+        if wanted(page.evaluate(stop)):
+            return
+    raise AssertionError("Tab never came there")
+
+
 class TestForm:
     def test_what_is_typed_is_shown_and_what_is_wrong_is_said_at_its_field(self, admin: Page, site: Site) -> None:
         admin.goto(site.url + ADD)
@@ -91,6 +101,24 @@ class TestForm:
 
         expect(admin.locator(".messagelist")).to_contain_text("was added successfully")
         assert Schedule.objects.get().interval_seconds == 300
+
+    def test_one_is_made_with_the_keyboard_alone(self, admin: Page, site: Site) -> None:
+        admin.goto(site.url + "/dashboard/schedules/")
+        settle(admin)
+        words = {"name": "nightly", "job_type": "paper.print", "cron": "30 2 * * *", "payload": '{"day": "x"}'}
+        admin.locator("#main").focus()
+        walk_to(admin, lambda stop: stop["text"] == "Add one in the admin")
+        admin.keyboard.press("Enter")
+        admin.wait_for_url("**/schedule/add/**")
+        for name, text in words.items():
+            walk_to(admin, lambda stop, name=name: stop["name"] == name)
+            admin.keyboard.press("ControlOrMeta+a")
+            admin.keyboard.type(text)
+        walk_to(admin, lambda stop: stop["name"] == "_save")
+        admin.keyboard.press("Enter")
+
+        expect(admin.locator(".messagelist")).to_contain_text("nightly")
+        assert Schedule.objects.get().cron == "30 2 * * *"
 
     def test_a_schedule_that_is_edited_is_shown_as_it_would_be(
         self, admin: Page, site: Site, complaints: Complaints

@@ -12,6 +12,7 @@ from django.test import Client
 
 from dashboard import reads
 from dashboard.actions import BY_SLUG, matching
+from dashboard.actions.views import ASKED_FROM
 from dashboard.filters import PAGE_MAX
 from jobs import api
 from jobs.engine import reset_engine
@@ -125,6 +126,16 @@ class TestSelected:
 
         assert "Discard 3 jobs?" in text(question)
         assert [shop.state(job_id) for job_id in dead] == ["dead"] * 3
+
+    def test_more_than_a_hundred_at_one_press_are_asked_for_first(self, operator: Client, shop: Shop) -> None:
+        waiting = {"id": shop.many(ASKED_FROM)}
+
+        question = send(operator, "/dashboard/actions/job/cancel/", waiting)
+        assert f"Cancel {ASKED_FROM} jobs?" in text(question)
+        assert shop.state(waiting["id"][0]) == "ready"
+        send(operator, "/dashboard/actions/job/cancel/", waiting | hidden(question) | waiting)
+
+        assert {shop.state(job_id) for job_id in waiting["id"]} == {"cancelled"}
 
 
 class TestAllThatMatch:
