@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -94,6 +95,9 @@ class Settings:
     """Bytes of `ctx.log` kept of one attempt."""
     version: str = ""
     """What workers tell as their version: the release or commit of your code. Empty: the version of Mainspring."""
+    trace_url: str = ""
+    """Address of a trace in your tracing system, `https://traces.example.com/trace/{trace_id}`: the page of a job that
+    belongs to one links to it. Empty: no link."""
     metrics_token: str = ""
     """What a scraper of `/metrics` sends as its bearer token. Empty: only people who may see the dashboard get it."""
     api_requests_per_minute: int = 12_000
@@ -139,6 +143,14 @@ def problems(raw: object) -> list[Problem]:
             )
         elif misfit := _out_of_range(key, value):
             found.append(Problem(key, misfit, f"Default: {DEFAULTS[key]!r}."))
+        elif key == "TRACE_URL" and value and not TRACE_URL.fullmatch(value):
+            found.append(
+                Problem(
+                    key,
+                    f"SCHEDULER['TRACE_URL'] must be an http(s) address with {{trace_id}} in it, not {_shown(value)}.",
+                    'Write "https://traces.example.com/trace/{trace_id}", or leave it out.',
+                )
+            )
     return found
 
 
@@ -165,6 +177,7 @@ KEYS = {setting.name.upper(): setting.name for setting in fields(Settings)}
 DEFAULTS = {key: getattr(Settings(), name) for key, name in KEYS.items()}
 HINTS = typing.get_type_hints(Settings)
 EXPECTED = {"var_dir": "a path", "pools": "a dict of pool names and whole numbers"}
+TRACE_URL = re.compile(r"https?://[^\s{}]+(\{trace_id\}[^\s{}]*)+")
 DAY = 86_400.0
 MEGABYTE = 1_048_576
 RANGES: dict[str, tuple[float, float]] = {

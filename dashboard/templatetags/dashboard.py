@@ -24,7 +24,7 @@ from dashboard.actions.base import Action
 from dashboard.overall import UNREACHABLE
 from dashboard.panels.base import Panel
 from dashboard.permissions import closed_pools, may, may_reach
-from jobs.api import ErrorGroup, Mute
+from jobs.api import ErrorGroup, Mute, configuration
 from jobs.core.job import Job, iso
 from jobs.core.job import moment as job_moment
 from jobs.core.states import JobState
@@ -46,6 +46,7 @@ register.filter("state_word", formats.state_word)
 register.filter("shortened", formats.shortened)
 register.filter("job_url", links.job_url)
 register.filter("bulk_url", links.bulk_url)
+register.filter("trace_url", configuration.trace_url)
 register.filter("error_line", stories.error_line)
 register.filter("attempt_error", timeline.attempt_error)
 register.filter("outcome_state", timeline.outcome_state)

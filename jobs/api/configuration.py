@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -9,6 +10,9 @@ import msgspec
 from jobs.api.redaction import shown_text
 from jobs.conf import DEFAULTS, KEYS, get_settings
 from jobs.core.redaction import Redaction
+
+TRACEPARENT = re.compile("[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+"""The header of W3C Trace Context, section 3.2.2; its first group is the id of the trace."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +36,13 @@ def settings() -> list[Setting]:
         )
         for key in sorted(values)
     ]
+
+
+def trace_url(traceparent: object) -> str:
+    """Where the project's tracing system shows the trace of this ``traceparent``; empty where it has none, or the text
+    belongs to no trace."""
+    found = TRACEPARENT.fullmatch(traceparent) if isinstance(traceparent, str) else None
+    return get_settings().trace_url.replace("{trace_id}", found[1]) if found else ""
 
 
 def _plain(value: Any) -> Any:

@@ -57,6 +57,9 @@ def test_a_key_that_resembles_none_is_answered_with_all_of_them():
         ("MIDDLEWARE", "a.b.c", "a list of texts"),
         ("VAR_DIR", 5, "a path"),
         ("NAMESPACE", None, "a text"),
+        ("TRACE_URL", "https://traces.example.com/", "{trace_id} in it"),
+        ("TRACE_URL", "javascript:alert({trace_id})", "an http(s) address"),
+        ("TRACE_URL", "https://traces.example.com/{trace_id}/{span_id}", "{trace_id} in it"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_with_what_it_must_be(key, value, words):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
@@ -13,6 +14,9 @@ from jobs.core.job import JobSpec, Unique
 from jobs.core.pause import EVERYTHING
 from tests.dashboard.browsing import tags, text
 from tests.dashboard.seeding import Shop
+
+if TYPE_CHECKING:
+    from pytest_django.fixtures import SettingsWrapper
 
 PAGES = (
     "/dashboard/",
@@ -258,6 +262,20 @@ class TestJob:
 
         assert "Resubmitted 1 time" in words
         assert "Attempt 1 failed" in words
+
+    def test_it_links_to_its_trace_where_the_project_says_where_traces_are(
+        self, viewer: Client, shop: Shop, settings: SettingsWrapper
+    ) -> None:
+        trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+        traced = shop.ready(meta={"traceparent": f"00-{trace_id}-00f067aa0ba902b7-01"})
+        untraced = shop.ready(meta={"traceparent": "00-elsewhere"})
+        link = f'href="https://traces.example.com/t/{trace_id}"'
+        assert link not in viewer.get(f"/dashboard/jobs/{traced}/").content.decode()
+
+        settings.SCHEDULER = {**settings.SCHEDULER, "TRACE_URL": "https://traces.example.com/t/{trace_id}"}
+
+        assert link in viewer.get(f"/dashboard/jobs/{traced}/").content.decode()
+        assert "traces.example.com" not in viewer.get(f"/dashboard/jobs/{untraced}/").content.decode()
 
     def test_progress_is_shown_with_its_message(self, viewer: Client, shop: Shop) -> None:
         shop.ready()
