@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Page, Route, WebSocketRoute, expect
 
 from jobs.services.bulk import BulkWorker
 from tests.browser.conftest import Complaints, Site, Visit, settle
@@ -317,3 +317,17 @@ def test_progress_moves_though_no_figure_changes(visit: Visit, shop: Shop) -> No
     shop.engine.leases.progress(held, 9, 12, "page nine")
 
     expect(page.locator(".progress")).to_contain_text("9 of 12: page nine")
+
+
+def test_what_is_waited_for_longer_than_a_second_is_said(visit: Visit, shop: Shop) -> None:
+    page = visit("viewer", f"/dashboard/jobs/{shop.ready()}/")
+    settle(page)
+    held: list[Route] = []
+    page.route(re.compile("/fragments/job/"), lambda route: held.append(route))
+    shop.leased()
+
+    expect(page.locator("#panel")).to_have_attribute("aria-busy", "true")
+    expect(page.get_by_text("waits for this page")).to_be_visible()
+    for answer in held:
+        answer.continue_()
+    expect(page.locator("#panel")).to_have_attribute("aria-busy", "false")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from jobs.core.pause import EVERYTHING
 from tests.browser.conftest import Site, Visit, session, settle
 from tests.dashboard.seeding import Shop
 
@@ -126,3 +127,33 @@ def test_on_paper_there_is_what_is_read_and_nothing_to_press(browser: Browser, s
         assert page.evaluate(CLIPPED) == [], path
         page.emulate_media(media="screen")
     context.close()
+
+
+def test_the_link_of_a_job_is_copied_whole(visit: Visit, shop: Shop) -> None:
+    page = visit("viewer", f"/dashboard/jobs/{shop.dead()}/")
+    settle(page)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+
+    page.get_by_role("button", name="Copy link").click()
+
+    expect(page.get_by_text("Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+
+
+def test_what_needs_somebody_is_read_out_once_in_ten_seconds(visit: Visit, shop: Shop) -> None:
+    page = visit("viewer", "/livez")
+    page.clock.install()
+    page.goto(page.url.replace("/livez", "/dashboard/"))
+    settle(page)
+    heard = page.locator("#announce")
+
+    shop.dead()
+    expect(heard).not_to_have_text("")
+    first = str(heard.text_content())
+    shop.engine.pauses.pause(EVERYTHING, by="ops")
+    expect(page.locator("main")).to_contain_text("paused")
+    assert heard.text_content() == first
+
+    page.clock.fast_forward(10_000)
+
+    expect(heard).not_to_have_text(first)

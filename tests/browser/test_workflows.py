@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -82,6 +83,26 @@ def test_states_change_colour_and_word_while_boxes_and_the_view_stay(visit: Visi
     expect(page.locator("[data-box=b] .word")).to_contain_text("succeeded")
     assert view_box(page) == seen
     assert page.locator("[data-box=b] .card").get_attribute("x") == place
+
+
+def test_the_picture_follows_what_runs_when_asked(visit: Visit, runs: Runs) -> None:
+    keys = [f"step-{number}" for number in range(30)]
+    chain = [{"key": key, "depends_on": [before]} for before, key in pairwise(keys)]
+    run = runs.start({"key": keys[0]}, *chain)
+    page = visit("viewer", f"/dashboard/workflows/{run}/")
+    settle(page)
+    for _ in range(4):
+        page.get_by_role("button", name="Zoom in").click()
+    page.get_by_role("button", name="Follow").click()
+    last = page.locator(f"[data-box={keys[-1]}]")
+    expect(last).not_to_be_in_viewport()
+
+    for _ in keys[1:]:
+        runs.end(*runs.lease())
+    assert runs.lease()
+
+    expect(last).to_have_class(re.compile("is-leased"))
+    expect(last).to_be_in_viewport()
 
 
 def test_a_phone_opens_on_the_table_and_the_page_works_without_script(visit: Visit, runs: Runs) -> None:
