@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from jobs.core.job import JobSpec, Unique
 from jobs.core.limits import TypeLimits, parse_rate
 from jobs.engine import Scope, WorkerInfo
 from jobs.store.connection import Store
-from jobs.store.scripts import LUA_DIR
+from jobs.store.scripts import LUA_DIR, Call
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps
 
@@ -37,13 +38,18 @@ def test_the_verbs_of_the_engine_call_every_script(
 ) -> None:
     """A name that the unpack block does not have, or lacks, is a TypeError at the call."""
     called: set[str] = set()
-    run = Store.run
+    run, run_each = Store.run, Store.run_each
 
     def noted(store: Store, name: str, /, *arguments: Any, **named: Any) -> Any:
         called.add(name)
         return run(store, name, *arguments, **named)
 
+    def noted_each(store: Store, name: str, calls: Sequence[Call]) -> list[Any]:
+        called.add(name)
+        return run_each(store, name, calls)
+
     monkeypatch.setattr(Store, "run", noted)
+    monkeypatch.setattr(Store, "run_each", noted_each)
     engine = steps.engine
 
     for _ in range(2):  # the second claims a key whose job has ended

@@ -48,7 +48,18 @@ def test_an_ended_job_is_kept_for_its_retention_and_then_forgotten_whole(
     clock.advance(3601)  # so long its id is kept from producers that were on their way
     steps.engine.upkeep.prune_partition(steps.route)
     kept = {key.rpartition(":")[2] for key in everything(steps.engine.store) if ":live:" not in key}
-    assert kept <= {"topology", "sequence", "counters", "seconds", "minutes", "news", "control", "wake", "grants"}
+    assert kept <= {
+        "format",
+        "topology",
+        "sequence",
+        "counters",
+        "seconds",
+        "minutes",
+        "news",
+        "control",
+        "wake",
+        "grants",
+    }
 
 
 def test_a_dead_job_is_kept_until_somebody_decides(steps: Steps, clock: ManualClock) -> None:
