@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from jobs.core.pause import EVERYTHING
 from tests.browser.conftest import Site, Visit, session, settle
 from tests.dashboard.seeding import Shop
 
@@ -150,8 +149,8 @@ def test_what_needs_somebody_is_read_out_once_in_ten_seconds(visit: Visit, shop:
     shop.dead()
     expect(heard).not_to_have_text("")
     first = str(heard.text_content())
-    shop.engine.pauses.pause(EVERYTHING, by="ops")
-    expect(page.locator("main")).to_contain_text("paused")
+    shop.ready(pool="slow")
+    expect(page.locator("main")).to_contain_text("Two things need you")
     assert heard.text_content() == first
 
     page.clock.fast_forward(10_000)
