@@ -190,6 +190,7 @@ def _of_workers(workers: list[Worker]) -> Iterator[Metric]:
         ("worker_heartbeat_age_seconds", "Since it was last heard of.", lambda worker: worker.heartbeat_age_seconds),
         ("worker_start_time_seconds", "When it started, Unix time.", lambda worker: worker.started_at_ms / 1000),
         ("worker_draining", "1 while it takes nothing new and is about to end.", lambda worker: int(worker.is_leaving)),
+        ("worker_paused", "1 while its host is paused.", lambda worker: int(worker.paused is not None)),
     ):
         family = _gauge(name, text, "worker")
         for worker in workers:

@@ -53,6 +53,7 @@ class Overall:
     late: tuple[str, ...] = ()  # schedules that should have fired and did not, the most overdue first
     quiet_dead: int = 0  # dead jobs whose error or type somebody has muted, among the newest
     paused: dict[str, Any] | None = None  # the pause of everything: by, at, reason, until
+    held: tuple[dict[str, Any], ...] = ()  # hosts that are paused: id, hostname, and the pause of each
     day: Day | None = None
     silent: tuple[str, ...] = ()  # hosts that ended a short while ago and said nothing of it
     outdated: tuple[str, ...] = ()  # hosts that run an older release than the newest, and have for a while

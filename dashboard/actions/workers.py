@@ -6,7 +6,19 @@ from dataclasses import dataclass
 
 from dashboard import reads
 from dashboard.actions.base import Action, Order, Told
+from dashboard.actions.pausing import PauseForm, options
 from jobs import api
+
+
+def _pause(order: Order) -> Told:
+    given = options(order.values)
+    api.workers.pause(order.id, reason=given["reason"], until=given["until"])
+    return Told(f"Host {order.id} takes nothing new.")
+
+
+def _resume(order: Order) -> Told:
+    api.workers.resume(order.id)
+    return Told(f"Host {order.id} takes jobs again.")
 
 
 def _drain(order: Order) -> Told:
@@ -29,6 +41,23 @@ class WorkerAction(Action):
 
 
 ACTIONS: tuple[Action, ...] = (
+    WorkerAction(
+        noun="worker",
+        verb="pause",
+        label="Pause",
+        says="This host takes no new jobs; they wait for other hosts. What runs goes on. The pause ends with the host.",
+        perform=_pause,
+        panel="workers",
+        form=PauseForm,
+    ),
+    WorkerAction(
+        noun="worker",
+        verb="resume",
+        label="Resume",
+        says="This host takes jobs again.",
+        perform=_resume,
+        panel="workers",
+    ),
     WorkerAction(
         noun="worker",
         verb="drain",

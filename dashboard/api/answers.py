@@ -209,6 +209,7 @@ class Worker(BaseModel):
     cpu_seconds: float
     version: str
     draining: bool
+    paused: Annotated[Held | None, Field(description="The pause of its host.")]
     started_at: Moment
     last_seen_at: Moment
     heartbeat_age_seconds: float

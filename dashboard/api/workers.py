@@ -1,4 +1,4 @@
-"""``/workers``: worker hosts and workers, and telling them to go."""
+"""``/workers``: worker hosts and workers, holding a host, and telling them to go."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ninja import Router
 
 from dashboard.api import answers
 from dashboard.api.access import acting, seen
-from dashboard.api.bodies import Reason
+from dashboard.api.bodies import Pause, Reason
 from jobs import api
 
 router = Router(tags=["workers"])
@@ -31,6 +31,19 @@ def drain(request: HttpRequest, id: str, order: Reason | None = None) -> Any:
 def stop(request: HttpRequest, id: str, order: Reason | None = None) -> Any:
     """Ends as on SIGTERM: what has not finished within the grace goes back."""
     return {**api.workers.stop(id).as_dict(), "command": "stop"}
+
+
+@router.post("/{thing:id}/pause", auth=acting("worker.pause"), response=answers.Worker)
+def pause(request: HttpRequest, id: str, order: Pause | None = None) -> Any:
+    """A host takes no new jobs, from about a second on. What runs goes on; the pause ends with the host."""
+    order = order or Pause()
+    return api.workers.pause(id, reason=order.reason, until=order.span).as_dict()
+
+
+@router.post("/{thing:id}/resume", auth=acting("worker.resume"), response=answers.Worker)
+def resume(request: HttpRequest, id: str, order: Reason | None = None) -> Any:
+    """Ends the pause of a host."""
+    return api.workers.resume(id).as_dict()
 
 
 @router.get("/{thing:id}", auth=seen, response=answers.Worker)

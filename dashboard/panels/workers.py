@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from django.http import HttpRequest
 
 from dashboard import reads, stories
@@ -14,8 +15,10 @@ from dashboard.formats import plural
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.permissions import OPERATE, may
+from dashboard.standing import paused_words
 from jobs.api import Worker
 from jobs.core.job import Job, moment
+from jobs.core.pause import Pause
 
 CURRENT_SHOWN = 12
 """Running jobs of one worker that are named, the longest first."""
@@ -118,6 +121,10 @@ class Host:
         return any(member.worker.alive for member in (*self.members, self.supervisor) if member is not None)
 
     @property
+    def paused(self) -> Pause | None:
+        return self.supervisor.worker.paused if self.supervisor else None
+
+    @property
     def seen_at(self) -> datetime:
         return max(member.seen_at for member in (*self.members, self.supervisor) if member is not None)
 
@@ -141,6 +148,8 @@ class Host:
         """Why it takes no jobs, or that it is silent; empty when all is well."""
         if not self.alive:
             return "silent"
+        if self.paused is not None:
+            return paused_words(msgspec.to_builtins(self.paused))
         unwell = [
             member.worker.state
             for member in (*self.members, self.supervisor)

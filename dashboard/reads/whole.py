@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -14,7 +15,7 @@ from dashboard.kept import Kept, KeptWhile
 from dashboard.mutes import Quiet
 from dashboard.overall import UNREACHABLE, LastKnown, Overall
 from jobs import api
-from jobs.api import JobFilter, Point
+from jobs.api import JobFilter, Point, Worker
 from jobs.core.states import JobState
 
 BUDGET_SECONDS = 1.5
@@ -74,6 +75,7 @@ def _overall() -> Overall:
         late = _late.read(lambda: tuple(schedule.name for schedule in api.schedules.late()))
         quiet_dead = _dead_that_are_muted(mutes(), {pool.name: pool.dead for pool in snapshot.pools})
         fleet = _fleet.read(lambda: fleet_of(api.workers.list()))
+        held = held_hosts(api.workers.list())  # what the snapshot has read
     return Overall(
         pools=tuple(
             pool.as_dict() | {"enqueued_per_second": pool.enqueued_per_second, "parked": pool.parked}
@@ -85,11 +87,21 @@ def _overall() -> Overall:
         late=late,
         quiet_dead=quiet_dead,
         paused=msgspec.to_builtins(everything) if everything else None,
+        held=held,
         day=_last_day(),
         silent=fleet.silent,
         outdated=fleet.outdated,
         newest=fleet.newest,
         at=snapshot.server_time,
+    )
+
+
+def held_hosts(workers: Sequence[Worker]) -> tuple[dict[str, Any], ...]:
+    """The living hosts that are paused, with their pauses."""
+    return tuple(
+        {"id": host.id, "hostname": host.hostname, **msgspec.to_builtins(host.paused)}
+        for host in workers
+        if host.is_host and host.alive and host.paused
     )
 
 

@@ -38,7 +38,7 @@ def pause(
     is dead. ``wait``: no longer than so many seconds. Answers how many jobs may still start: 0, unless ``wait`` was too
     short. OptionInvalid.
     """
-    until = _moment(until)
+    until = end_of(until)
     reason = options.check_text("reason", reason, may_be_empty=True)
     pauses = get_engine().pauses
     before = pauses.pause(
@@ -46,7 +46,9 @@ def pause(
     )
     after = pauses.stored().get(scope)
     left = pauses.settle(scope, timeout=wait)
-    audit.record(f"{ACTIONS[scope.kind]}.pause", scope.name, reason=reason, before=_shown(before), after=_shown(after))
+    audit.record(
+        f"{ACTIONS[scope.kind]}.pause", scope.name, reason=reason, before=shown_pause(before), after=shown_pause(after)
+    )
     return left
 
 
@@ -54,10 +56,10 @@ def resume(scope: Scope) -> None:
     """Ends the pause. No error, and no record, where there is none."""
     before = get_engine().pauses.resume(scope)
     if before is not None:
-        audit.record(f"{ACTIONS[scope.kind]}.resume", scope.name, before=_shown(before), after={"paused": None})
+        audit.record(f"{ACTIONS[scope.kind]}.resume", scope.name, before=shown_pause(before), after={"paused": None})
 
 
-def _moment(until: Until) -> datetime | None:
+def end_of(until: Until) -> datetime | None:
     """The moment; a span counts from now by the server's clock, which is the one that ends the pause.
 
     One that is past is refused: it would pause nothing, and take the place of a pause that holds.
@@ -81,5 +83,6 @@ def _moment(until: Until) -> datetime | None:
     return end
 
 
-def _shown(pause: Pause | None) -> dict[str, Any]:
+def shown_pause(pause: Pause | None) -> dict[str, Any]:
+    """For the audit log."""
     return {"paused": msgspec.to_builtins(pause) if pause else None}

@@ -1,4 +1,4 @@
-"""Worker hosts and workers: who is there, and telling them to go."""
+"""Worker hosts and workers: who is there, holding a host, and telling them to go."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from jobs.api import audit
+from jobs.api import audit, pauses
 from jobs.api.asynchronous import twin
+from jobs.api.pauses import Until
+from jobs.core import options
 from jobs.engine import Release, Worker, get_engine
 from jobs.engine.workers import Command
 
@@ -40,6 +42,35 @@ def stop(id: str) -> Worker:
     return _command(id, "stop")
 
 
+def pause(id: str, *, by: str | None = None, reason: str = "", until: Until = None) -> Worker:
+    """A host takes no new jobs, from about a second after this; what runs goes on. Until resumed, or ``until`` (aware).
+
+    It ends with the host: one that is started in its place takes jobs. ``by``: whoever acts now, if not given.
+    WorkerNotFound where the host is not alive, WrongState for one worker of a host, OptionInvalid.
+    """
+    workers = get_engine().workers
+    before = workers.pause(
+        id,
+        by=audit.actor().who if by is None else options.check_text("by", by),
+        reason=(reason := options.check_text("reason", reason, may_be_empty=True)),
+        until=pauses.end_of(until),
+    )
+    worker = workers.get(id)
+    audit.record(
+        "worker.pause", id, reason=reason, before=pauses.shown_pause(before), after=pauses.shown_pause(worker.paused)
+    )
+    return worker
+
+
+def resume(id: str) -> Worker:
+    """Ends the pause of a host. No error, and no record, where there is none. WorkerNotFound."""
+    workers = get_engine().workers
+    before = workers.resume(id)
+    if before is not None:
+        audit.record("worker.resume", id, before=pauses.shown_pause(before), after={"paused": None})
+    return workers.get(id)
+
+
 def _command(id: str, command: Command) -> Worker:
     worker = get_engine().workers.command(id, command)
     audit.record(f"worker.{command}", id, before={"state": worker.state, "running": worker.running})
@@ -51,3 +82,5 @@ areleases = twin(releases)
 aget = twin(get)
 adrain = twin(drain, uses_database=True)
 astop = twin(stop, uses_database=True)
+apause = twin(pause, uses_database=True)
+aresume = twin(resume, uses_database=True)

@@ -126,7 +126,7 @@ class Engine:
         self.duties = Duties(store, clock)
         self.pauses = Pauses(store, clock, self.topology, self.leases)
         self.types = Types(store, self.pauses)
-        self.workers = Workers(store, clock)
+        self.workers = Workers(store, clock, self.news)
         self.series = Series(store, clock)
         self.pools = Pools(
             store, settings, clock, self.topology, self.workers, self.pauses, self.series, self.caps, self.pending

@@ -218,13 +218,17 @@ def _paused(facts: Facts) -> Iterator[Reason]:
 
 
 def _pause(code: str, what: str, pause: Pause, facts: dict[str, Any]) -> Reason:
-    until = f" until {_clock(moment(pause.until_ms))}" if pause.until else ""
-    why = f": {pause.reason}" if pause.reason else ""
     return Reason(
         code=code,
-        message=f"{what} is paused by {pause.by}{until}{why}.",
+        message=f"{what} is paused {_by_whom(pause)}.",
         facts={**facts, "by": pause.by, "at": pause.at, "reason": pause.reason, "until": pause.until},
     )
+
+
+def _by_whom(pause: Pause) -> str:
+    until = f" until {_clock(moment(pause.until_ms))}" if pause.until else ""
+    why = f": {pause.reason}" if pause.reason else ""
+    return f"by {pause.by}{until}{why}"
 
 
 def _not_served(facts: Facts) -> Iterator[Reason]:
@@ -242,6 +246,16 @@ def _not_served(facts: Facts) -> Iterator[Reason]:
             message=f"No worker serves pool {pool.name}{others}.",
             facts={"pool": pool.name, "workers": len(facts.workers)},
         )
+    elif held := _held_hosts(serving):
+        yield Reason(
+            code="hosts_paused",
+            message=f"The worker hosts of pool {pool.name} are paused: "
+            f"{'; '.join(f'{host} {_by_whom(pause)}' for host, pause in held.items())}.",
+            facts={
+                "pool": pool.name,
+                "hosts": [{"id": host, **msgspec.to_builtins(pause)} for host, pause in held.items()],
+            },
+        )
     elif not any(_takes_jobs(worker) for worker in serving):
         states = sorted({worker.state for worker in serving})
         yield Reason(
@@ -253,7 +267,13 @@ def _not_served(facts: Facts) -> Iterator[Reason]:
 
 def _takes_jobs(worker: Worker) -> bool:
     """A worker says that it is paused for some seconds after a pause has ended: that is no reason any more."""
-    return worker.state == "consuming" or worker.state.endswith(": paused")
+    return worker.state in ("consuming", "not consuming: paused")
+
+
+def _held_hosts(serving: Sequence[Worker]) -> dict[str, Pause]:
+    """The pauses by host, where that of its host holds back each of these; empty where one is not paused."""
+    held = {worker.host: worker.paused for worker in serving if worker.paused}
+    return held if all(worker.paused for worker in serving) else {}
 
 
 def _held(facts: Facts, hold: Hold) -> Reason:

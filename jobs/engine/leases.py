@@ -339,6 +339,10 @@ class Leases:
         key = self._store.wait_for_token(list(by_key), timeout)
         return by_key[key] if key is not None else None
 
+    def pass_on(self, route: Route) -> None:
+        """Wakes another in the place of one who was woken and takes nothing."""
+        self._store.call(lambda client: client.rpush(self._keys(route).wake, "1"))
+
     def none_waits(self, routes: Iterable[Route]) -> bool:
         """Whether no job of these partitions is ready or comes due some time."""
         return are_empty(self._store, routes, "ready", "scheduled", "retry_wait")

@@ -52,7 +52,7 @@ class Stats:
             (pool.name, pool.paused, pool.slots, pool.max_running, [pool.count(state) for state in JobState])
             for pool in pools
         ]
-        facts += [(worker.id, worker.running) for worker in alive]
+        facts += [(worker.id, worker.running, worker.paused) for worker in alive]
         version = hashlib.blake2b(msgspec.msgpack.encode(facts), digest_size=8).hexdigest()
         return Snapshot(
             server_time=moment(self._store.time_ms()),

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from jobs.core.clock import Clock
 from jobs.core.job import iso, moment
-from jobs.exceptions import SchedulerError
+from jobs.core.pause import Pause
+from jobs.engine.news import News
+from jobs.exceptions import SchedulerError, WrongState
 from jobs.store.connection import Store
 from jobs.store.keys import HostKeys
+from jobs.store.pauses import read_pause
 
 Command = Literal["drain", "stop"]
 
 LEAVING = ("draining", "stopping")
 """How the state of a worker begins that takes nothing new any more."""
+
+NEWS = "workers"
+"""The topic under which a host hears at once, by its id, that it was paused or resumed."""
 
 
 class Release(NamedTuple):
@@ -57,11 +64,12 @@ class WorkerInfo(msgspec.Struct, kw_only=True):
 
 
 class Worker(WorkerInfo, kw_only=True):
-    """A worker as a reader sees it."""
+    """A worker as a reader sees it. ``paused``: the pause of its host, while it holds."""
 
     alive: bool
     last_seen_ms: int
     now_ms: int = 0  # of the server, at the reading
+    paused: Pause | None = None
 
     @property
     def is_host(self) -> bool:
@@ -98,6 +106,7 @@ class Worker(WorkerInfo, kw_only=True):
             "cpu_seconds": self.cpu_seconds,
             "version": self.version,
             "draining": self.is_leaving,
+            "paused": msgspec.to_builtins(self.paused) if self.paused else None,
             "started_at": iso(moment(self.started_at_ms)),
             "last_seen_at": iso(moment(self.last_seen_ms)),
             "heartbeat_age_seconds": self.heartbeat_age_seconds,
@@ -109,9 +118,10 @@ _decode_info = msgspec.msgpack.Decoder(tuple[int, WorkerInfo]).decode
 
 
 class Workers:
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, news: News) -> None:
         self._store = store
         self._clock = clock
+        self._news = news
         self._keys = HostKeys(store.namespace)
 
     def beat(self, infos: Sequence[WorkerInfo], *, ttl_ms: int) -> dict[str, list[str]]:
@@ -139,6 +149,7 @@ class Workers:
             pipeline.hdel(self._keys.workers, *gone)
             pipeline.zrem(self._keys.alive, *gone)
             pipeline.hdel(self._keys.commands, *gone)
+            pipeline.hdel(self._keys.pauses, *gone)
             pipeline.execute()
 
         self._store.call(send)
@@ -152,10 +163,11 @@ class Workers:
             pipeline = client.pipeline(transaction=False)
             pipeline.hgetall(self._keys.workers)
             pipeline.zrange(self._keys.alive, 0, -1, withscores=True)
+            pipeline.hgetall(self._keys.pauses)
             return list(pipeline.execute())
 
-        stored, alive = self._store.read(send)
-        now = self._clock.now_ms() or self._store.time_ms()
+        stored, alive, pauses = self._store.read(send)
+        now = self._now_ms()
         until = dict(alive)
         workers = []
         for worker_id, raw in stored.items():
@@ -166,7 +178,13 @@ class Workers:
             facts = {name: getattr(info, name) for name in WorkerInfo.__struct_fields__}
             alive_until = int(until.get(worker_id, 0))
             workers.append(
-                Worker(**facts, alive=alive_until > now, last_seen_ms=max(0, alive_until - ttl_ms), now_ms=now)
+                Worker(
+                    **facts,
+                    alive=alive_until > now,
+                    last_seen_ms=max(0, alive_until - ttl_ms),
+                    now_ms=now,
+                    paused=_holding(pauses.get(info.host.encode()), now),
+                )
             )
         return sorted(workers, key=lambda worker: (worker.host, not worker.is_host, worker.id))
 
@@ -175,7 +193,7 @@ class Workers:
 
         One that comes back, as in a rollback, is none: it was seen before.
         """
-        since = (self._clock.now_ms() or self._store.time_ms()) - int(minutes * 60_000)
+        since = self._now_ms() - int(minutes * 60_000)
         found: Any = self._store.read(
             lambda client: client.zrange(self._keys.releases, since, "+inf", byscore=True, withscores=True)
         )
@@ -193,6 +211,55 @@ class Workers:
         worker = self.get(worker_id)
         self._store.call(lambda client: client.hset(self._keys.commands, worker_id, command))
         return worker
+
+    # pauses of hosts
+
+    def pause(self, host_id: str, *, by: str, reason: str = "", until: datetime | None = None) -> Pause | None:
+        """The host takes no new jobs, from a moment after this on. Answers the pause before it.
+
+        It ends with the host. WorkerNotFound where that is not alive; WrongState for a worker that is no host.
+        """
+        if not (worker := self.get(host_id)).is_host:
+            raise WrongState(
+                f"{host_id} is one worker of a host, and only a whole host can be paused.",
+                fix=f"Pause its host: {worker.host}",
+            )
+        return self._set_pause(
+            host_id, Pause(by=by, at=iso(moment(self._now_ms())) or "", reason=reason, until=iso(until))
+        )
+
+    def resume(self, host_id: str) -> Pause | None:
+        """Ends the pause of the host; answers it. No error where there is none. WorkerNotFound."""
+        return self._set_pause(host_id, None)
+
+    def held(self, host_id: str) -> tuple[Pause | None, float]:
+        """The pause of the host, while it holds, and the seconds that it does so yet: ``inf`` until resumed."""
+        stored: Any = self._store.read(lambda client: client.hget(self._keys.pauses, host_id))
+        if stored is None:
+            return None, inf
+        now = self._now_ms()
+        pause = _holding(stored, now)
+        return pause, (pause.until_ms - now) / 1000 if pause and pause.until else inf
+
+    def _set_pause(self, host_id: str, pause: Pause | None) -> Pause | None:
+        packed = msgspec.json.encode(pause) if pause else b""
+        found, before = self._store.run("worker_pause", self._keys, id=host_id, pause=packed, now=self._now_ms())
+        if not found:
+            raise WorkerNotFound(
+                f"There is no worker host {host_id!r} that is alive.", fix="`manage.py workers list` names them."
+            )
+        if before != packed:
+            self._news.tell(NEWS, host_id)
+        return _holding(before, self._now_ms())
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ms() or self._store.time_ms()
+
+
+def _holding(stored: bytes | None, now_ms: int) -> Pause | None:
+    """The pause that was stored, if there is one and its time is not over."""
+    pause = read_pause(stored) if stored else None
+    return pause if pause and now_ms < pause.until_ms else None
 
 
 def _ms(at: Any) -> int | None:

@@ -5,6 +5,7 @@ local workers = KEYS[1] -- hash: worker id -> packed facts
 local alive = KEYS[2] -- zset: worker id -> counted as gone from then on
 local commands = KEYS[3] -- hash: worker id -> drain | stop
 local releases = KEYS[4] -- zset: version -> first told of, ms
+local pauses = KEYS[5] -- hash: host id -> pause
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local ttl = tonumber(ARGV[2]) -- ms without a beat after which a worker counts as gone
 local release = ARGV[3] -- version of the code that these run, '' = none is told
@@ -36,5 +37,6 @@ for _, id in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', string.format('%.
   redis.call('ZREM', alive, id)
   redis.call('HDEL', workers, id)
   redis.call('HDEL', commands, id)
+  redis.call('HDEL', pauses, id)
 end
 return reply

@@ -138,6 +138,7 @@ POOLS: tuple[Column[dict[str, Any]], ...] = (
 WORKERS: tuple[Column[Worker], ...] = (
     Column("ID", lambda worker: worker.id),
     Column("STATE", worker_state),
+    Column("PAUSED", lambda worker: "paused" if worker.paused else ""),
     Column("POOLS", lambda worker: ", ".join(f"{pool}:{slots}" for pool, slots in worker.pools.items())),
     Column("RUNNING", lambda worker: worker.running, right=True),
     Column("MACHINE", lambda worker: worker.hostname),
@@ -327,10 +328,15 @@ def show_pool(output: Output, pool: Pool, settings: PoolSettings | None = None) 
 
 
 def show_worker(output: Output, worker: Worker) -> None:
+    document = worker.as_dict()
+    if output.as_json:
+        output.document(document)
+        return
     output.facts(
         [
             ("id", worker.id),
             ("state", worker_state(worker)),
+            ("paused", pause_words(document["paused"])),
             ("host", worker.host if not worker.is_host else None),
             ("machine", worker.hostname),
             ("pid", worker.pid),

@@ -180,12 +180,13 @@ class LimitKeys:
 class HostKeys:
     """The registry of workers."""
 
-    __slots__ = ("alive", "commands", "releases", "workers")
+    __slots__ = ("alive", "commands", "pauses", "releases", "workers")
 
     def __init__(self, namespace: str) -> None:
         self.workers = f"{namespace}:{{workers}}:workers"  # hash: worker id → packed facts
         self.alive = f"{namespace}:{{workers}}:alive"  # zset: worker id → counted as gone from then on, ms
         self.commands = f"{namespace}:{{workers}}:commands"  # hash: worker id → drain | stop
+        self.pauses = f"{namespace}:{{workers}}:pauses"  # hash: host id → JSON of its pause. Bound: those in workers
         self.releases = f"{namespace}:{{workers}}:releases"  # zset: version → first told of, ms. Bound: the newest 50
 
 

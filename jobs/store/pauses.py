@@ -37,7 +37,7 @@ def _read_pauses(store: Store) -> PauseState:
         if scope.kind == "disabled":
             disabled.add(scope.name)
         elif scope.kind in ("everything", "pool", "type"):
-            found[scope] = _pause(stored)
+            found[scope] = read_pause(stored)
     return PauseState(
         version=whole_number(raw.get(b"version")) or 0,
         everything=found.get(EVERYTHING),
@@ -69,7 +69,8 @@ def tell_new_pool(store: Store, first: Route) -> int:
     return pauses.version
 
 
-def _pause(stored: bytes) -> Pause:
+def read_pause(stored: bytes) -> Pause:
+    """One pause as it is stored."""
     try:
         return _decode(stored)
     except msgspec.MsgspecError:

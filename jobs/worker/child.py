@@ -39,6 +39,7 @@ from jobs.worker.messages import (
     Closed,
     Drain,
     HandBack,
+    Hold,
     Look,
     Lost,
     Message,
@@ -48,6 +49,7 @@ from jobs.worker.messages import (
     Report,
     Retiring,
     RunAlone,
+    Serve,
     Stop,
 )
 from jobs.worker.options import WorkerOptions
@@ -115,6 +117,8 @@ class Child:
             isolation,
         )
         self._source = self._errand(order) if isinstance(order, RunAlone) else self._fetcher(engine, number, host_id)
+        if isinstance(order, Serve) and order.is_held:
+            self._source.hold(True)
 
     def _first_messages(self) -> list[Any]:
         """At least one: what this process is for."""
@@ -215,6 +219,8 @@ class Child:
                 self._source.look()
             case Reconsider():
                 self._source.reconsider()
+            case Hold(is_held):
+                self._source.hold(is_held)
             case AloneEnded(job_id):
                 self._isolation.ended(job_id)
             case Lost(leases):

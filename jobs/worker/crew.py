@@ -23,6 +23,7 @@ from jobs.worker.messages import (
     Closed,
     Drain,
     HandBack,
+    Hold,
     Look,
     Message,
     Opened,
@@ -79,6 +80,7 @@ class Crew:
         self._children: dict[int, ChildHandle] = {}
         self._numbers = 0
         self._wanted = options.processes
+        self._is_held = False
         self._timers = timers
         self._watchdog = Watchdog(settings, self._condemn)
         self._start_backoff = Backoff(first=0.5, cap=10.0)
@@ -105,7 +107,7 @@ class Crew:
                 (not child.is_leaving or child.is_condemned) and not child.is_alone for child in self.children
             )
             for _ in range(self._wanted - serving):
-                self._conceive().send(Serve())
+                self._conceive().send(Serve(self._is_held))
 
     def look(self) -> None:
         """Jobs have become ready."""
@@ -116,6 +118,12 @@ class Crew:
         """What people set has changed."""
         for child in self.children:
             child.send(Reconsider())
+
+    def hold(self, is_held: bool) -> None:
+        """The host was paused, or resumed; those that come later hear of it with their first word."""
+        self._is_held = is_held
+        for child in self.children:
+            child.send(Hold(is_held))
 
     def drain(self) -> None:
         """Take nothing new, finish what runs, end. No replacements from now on."""

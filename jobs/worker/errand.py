@@ -56,6 +56,9 @@ class Errand:
     def reconsider(self) -> None:
         """Its one job has left the store's hands before whatever has changed."""
 
+    def hold(self, is_held: bool) -> None:
+        """Its one job has begun before the host was paused."""
+
     def look(self) -> None:
         """It has all that it will ever have."""
 

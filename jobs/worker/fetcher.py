@@ -74,6 +74,7 @@ class Fetcher(threading.Thread):
         self._at_work = threading.Lock()  # whoever holds it may change what is below
         self._leasing = threading.Lock()
         self._quiet = False
+        self._is_held = False
         self._routes: list[Route] = []
         self._turn = 0
         self._refresh_at = 0.0
@@ -131,6 +132,11 @@ class Fetcher(threading.Thread):
         self._is_outdated = True
         self.look()
 
+    def hold(self, is_held: bool) -> None:
+        """While it is held it leases nothing, and what no slot has begun goes back; what runs goes on."""
+        self._is_held = is_held
+        self.reconsider()
+
     def quiesce(self) -> None:
         """Begin no lease call any more; one may be under way until ``is_quiet``."""
         self._quiet = True
@@ -181,6 +187,9 @@ class Fetcher(threading.Thread):
 
     def _lease_woken(self, route: Route) -> None:
         """From a waiter's thread: the partition has something. Should that fail, the fetcher finds it awake."""
+        if self._quiet or self._is_held:
+            self._pass_on(route)
+            return
         if self._shares is not None or not self._at_work.acquire(blocking=False):
             self._woken.add(route)
             return
@@ -192,6 +201,13 @@ class Fetcher(threading.Thread):
             log.debug("the fetcher tries again", exc_info=True)
         finally:
             self._at_work.release()
+
+    def _pass_on(self, route: Route) -> None:
+        """The wait had begun before we were told to take nothing: another may."""
+        try:
+            self._engine.leases.pass_on(route)
+        except Exception:
+            log.debug("a wake-up is lost, others look by themselves in a while", exc_info=True)
 
     def _waiter_ended(self, doubtful: Iterable[Route]) -> None:
         """From a waiter's thread, at the end of each wait; of the ``doubtful`` partitions a wake-up may be lost."""
@@ -283,7 +299,7 @@ class Fetcher(threading.Thread):
         """How many jobs to ask for now; 0 while there are enough."""
         line = self._lines[pool]
         line.measure()
-        if self._quiet or line.has_enough or self._flusher.backlog > UNFLUSHED_LIMIT:
+        if self._quiet or self._is_held or line.has_enough or self._flusher.backlog > UNFLUSHED_LIMIT:
             return 0
         return min(line.room, BATCH, *self._allowances())
 

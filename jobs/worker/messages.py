@@ -74,7 +74,15 @@ class Bye(Message):
 
 
 class Serve(Message):
-    """The first word to an ordinary child: lease jobs and run them."""
+    """The first word to an ordinary child: lease jobs and run them. ``is_held``: none before ``Hold`` says so."""
+
+    is_held: bool = False
+
+
+class Hold(Message):
+    """The host was paused, or resumed: take nothing new, and hand back what has not started; or go on."""
+
+    is_held: bool
 
 
 class Look(Message):
@@ -123,4 +131,6 @@ class HandBack(Message):
 
 
 FromChild = Ready | Opened | Closed | RunAlone | Report | Buried | Retiring | Bye
-FromSupervisor = Serve | RunAlone | Look | Reconsider | AloneEnded | Lost | CancelRequested | Drain | Stop | HandBack
+FromSupervisor = (
+    Serve | Hold | RunAlone | Look | Reconsider | AloneEnded | Lost | CancelRequested | Drain | Stop | HandBack
+)

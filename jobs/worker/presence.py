@@ -10,6 +10,7 @@ from time import monotonic, time
 from typing import Protocol
 
 from jobs.core.job import iso, moment
+from jobs.core.pause import Pause
 from jobs.engine import Engine, WorkerInfo
 from jobs.runtime.process import cpu_seconds, resident_bytes
 from jobs.worker.child_handle import ChildHandle
@@ -17,6 +18,9 @@ from jobs.worker.child_handle import ChildHandle
 BEAT_SECONDS = 5.0
 TTL_SECONDS = 16.0
 """Three beats may fail before the host counts as gone."""
+
+MARGIN_SECONDS = 0.01
+"""After the end of a pause, so that it is over by the server's clock too."""
 
 
 class Host(Protocol):
@@ -53,13 +57,23 @@ class CpuMeter:
 
 
 class Presence:
-    """``tick`` beats for all of them in one call. ``obey`` is called with (worker id, command)."""
+    """``tick`` beats for all of them in one call. ``obey`` is called with (worker id, command), ``hold`` with the pause
+    of the host when it begins or changes, and with None when it is over."""
 
-    def __init__(self, engine: Engine, host: Host, version: str, obey: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        host: Host,
+        version: str,
+        obey: Callable[[str, str], None],
+        hold: Callable[[Pause | None], None],
+    ) -> None:
         self._engine = engine
         self._host = host
         self._version = version
         self._obey = obey
+        self._hold = hold
+        self._pause: Pause | None = None
         self._hostname = platform.node()
         self._started_at_ms = int(time() * 1000)
         self._gone: SimpleQueue[str] = SimpleQueue()
@@ -70,6 +84,7 @@ class Presence:
         self._gone.put(child.id)
 
     def tick(self) -> float:
+        held_seconds = self._follow_pause()  # first, so that the beat tells of it
         children = [child for child in self._host.children if child.pid is not None]
         self._cpu.keep({os.getpid(), *(child.pid for child in children if child.pid)})
         infos = [self._of_host(), *map(self._of_child, children)]
@@ -78,11 +93,19 @@ class Presence:
             for order in orders:
                 self._obey(worker_id, order)
         self._engine.workers.leave(self._take_gone())
-        return BEAT_SECONDS
+        return min(BEAT_SECONDS, held_seconds + MARGIN_SECONDS)
 
     def leave(self) -> None:
         """The host ends in good order."""
         self._engine.workers.leave([self._host.id, *(child.id for child in self._host.children), *self._take_gone()])
+
+    def _follow_pause(self) -> float:
+        """How many seconds from now the pause of the host ends by itself; ``inf`` where it does not."""
+        pause, seconds = self._engine.workers.held(self._host.id)
+        if pause != self._pause:
+            self._pause = pause
+            self._hold(pause)
+        return seconds
 
     def _of_host(self) -> WorkerInfo:
         children = self._host.children

@@ -14,8 +14,10 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+from jobs.core.pause import Pause
 from jobs.core.wheel import Wheel
 from jobs.engine import Engine
+from jobs.engine.workers import NEWS as NEWS_OF_WORKERS
 from jobs.exceptions import SchedulerError
 from jobs.runtime.loop import Loop
 from jobs.runtime.mailbox import Mailbox
@@ -75,6 +77,7 @@ class Supervisor:
         self._version = version
         self._stopping = False
         self._draining = False
+        self._pause: Pause | None = None
         self._nursery_died = False
         self._moved_at = monotonic()
         self._loops: list[Loop] = []
@@ -114,6 +117,8 @@ class Supervisor:
             return "draining"
         if not child.is_ready:
             return "not consuming: starting"
+        if (pause := self._pause) is not None:
+            return f"not consuming: {_words(pause)}"
         return f"not consuming: {child.report.trouble}" if child.report.trouble else "consuming"
 
     def _trouble(self) -> str | None:
@@ -121,6 +126,8 @@ class Supervisor:
             return f"leases cannot be renewed: {self._renewing.trouble}"
         if self._crew.start_trouble:
             return self._crew.start_trouble
+        if (pause := self._pause) is not None:
+            return _words(pause)
         ready = [child for child in self.children if child.is_ready]
         if not ready:
             return "starting"
@@ -134,7 +141,7 @@ class Supervisor:
         self._signals = SignalInbox()
         self._mailbox = Mailbox()
         self._settler = CrashSettler(self._engine, self._options, self._on_burial)
-        self._presence = Presence(self._engine, self, self._version, self._on_command)
+        self._presence = Presence(self._engine, self, self._version, self._on_command, self._on_pause)
         self._timers = Wheel(monotonic, on_sooner=self._mailbox.ring)
         self._renewer = Renewer(self._engine, self._children_now, self._options)
         self._renewing = Loop("renewer", self._renewer.tick)
@@ -284,6 +291,10 @@ class Supervisor:
             self._unparker.hear(abouts)
             self._unparking.nudge()
             return
+        if topic == NEWS_OF_WORKERS:
+            if self.id in abouts:
+                self._beating.nudge()
+            return
         if topic == "topology":
             self._engine.topology.forget()
             self._mailbox.post(self._crew.look)
@@ -306,6 +317,12 @@ class Supervisor:
         else:
             message = Drain() if command == "drain" else Stop(self._options.grace_seconds)
             self._mailbox.post(partial(self._crew.dismiss, worker_id, message))
+
+    def _on_pause(self, pause: Pause | None) -> None:
+        """From the presence thread: somebody has paused this host, or its pause is over."""
+        log.info("%s is %s", self.id, _words(pause) if pause else "resumed")
+        self._pause = pause
+        self._mailbox.post(partial(self._crew.hold, pause is not None))
 
     def _post(self, action: Callable[[], object]) -> Callable[[], None]:
         return lambda: self._mailbox.post(action)
@@ -330,6 +347,10 @@ class Supervisor:
             ],
             "trouble": {loop.name: loop.trouble for loop in self._loops if loop.trouble},
         }
+
+
+def _words(pause: Pause) -> str:
+    return f"paused by {pause.by}: {pause.reason}" if pause.reason else f"paused by {pause.by}"
 
 
 def _child_main(options: WorkerOptions, host_id: str, number: int, link: socket.socket, cells_fd: int) -> int:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from jobs import api
 from jobs.api import Worker
-from jobs.management.arguments import Parser, Verbs
+from jobs.management.arguments import Parser, Verbs, add_pause
 from jobs.management.base import VerbCommand
 from jobs.management.columns import WORKERS, show_worker
 from jobs.management.output import Output
 
 
 class Command(VerbCommand):
-    help = "List and show workers, and ask them to drain or stop."
+    help = "List and show workers, pause and resume a host, and ask them to drain or stop."
     examples = """
         manage.py workers list
+        manage.py workers pause ID --reason "disk is full" --for 1h
         manage.py workers drain ID
     """
 
@@ -30,6 +32,18 @@ class Command(VerbCommand):
             """,
         )
         _id(verbs.add("show", self.show, help="Show one worker and its jobs.", examples="manage.py workers show ID"))
+        pause = verbs.add(
+            "pause",
+            self.pause,
+            help="Let a host take no new jobs, from within a second on. What runs goes on; it ends with the host.",
+            examples="""
+                manage.py workers pause ID --reason "disk is full"
+                manage.py workers pause ID --for 1h
+            """,
+        )
+        _id(pause)
+        add_pause(pause)
+        _id(verbs.add("resume", self.resume, help="End the pause of a host.", examples="manage.py workers resume ID"))
         _id(
             verbs.add(
                 "drain",
@@ -57,11 +71,13 @@ class Command(VerbCommand):
             output.hint("No worker is running. Start one: manage.py runworkers")
 
     def show(self, output: Output, *, id: str, **_options: Any) -> None:
-        worker = api.workers.get(id)
-        if output.as_json:
-            output.document(worker.as_dict())
-        else:
-            show_worker(output, worker)
+        show_worker(output, api.workers.get(id))
+
+    def pause(self, output: Output, *, id: str, reason: str, span: timedelta | None, **_options: Any) -> None:
+        show_worker(output, api.workers.pause(id, reason=reason, until=span))
+
+    def resume(self, output: Output, *, id: str, **_options: Any) -> None:
+        show_worker(output, api.workers.resume(id))
 
     def drain(self, output: Output, *, id: str, **_options: Any) -> None:
         _asked(output, api.workers.drain(id), "drain")

@@ -14,8 +14,18 @@ def judge_workers() -> Iterator[Finding]:
     workers, pools = api.workers.list(), api.pools.list()
     alive = [worker for worker in workers if worker.alive and not worker.is_host]
     yield from _judge_service(alive, pools)
+    for host in workers:
+        if host.alive and host.is_host and host.paused:
+            yield Finding(
+                "workers",
+                "warning",
+                f"Worker host {host.id} takes no new jobs: paused by {host.paused.by}"
+                f"{f': {host.paused.reason}' if host.paused.reason else ''}.",
+                "workers",
+                f"End the pause: manage.py workers resume {host.id}",
+            )
     for worker in alive:
-        if worker.state.startswith("not consuming"):
+        if worker.state.startswith("not consuming") and not worker.paused:
             yield Finding(
                 "workers", "failed", f"Worker {worker.id} is {worker.state}.", "runworkers", "Look at its log."
             )
