@@ -138,7 +138,7 @@ POOLS: tuple[Column[dict[str, Any]], ...] = (
 WORKERS: tuple[Column[Worker], ...] = (
     Column("ID", lambda worker: worker.id),
     Column("STATE", worker_state),
-    Column("PAUSED", lambda worker: "paused" if worker.paused else ""),
+    Column("PAUSED UNTIL", lambda worker: (worker.paused.until or "resumed") if worker.paused else ""),
     Column("POOLS", lambda worker: ", ".join(f"{pool}:{slots}" for pool, slots in worker.pools.items())),
     Column("RUNNING", lambda worker: worker.running, right=True),
     Column("MACHINE", lambda worker: worker.hostname),

@@ -337,7 +337,7 @@ _PARTITION_KEY = re.compile(
     re.DOTALL,
 )
 _SHARED_KEY = re.compile(
-    r"^:(\{backlog\}:(halves|minutes)|\{(ids|unique)\.\d+\}:holders|\{workers\}:(workers|alive|commands|releases)"
+    r"^:(\{backlog\}:(halves|minutes)|\{(ids|unique)\.\d+\}:holders|\{workers\}:(alive|commands|pauses|releases|workers)"
     r"|\{settings\}:(caps|format|limited|news|pauses|pools|scalings|services|topology|types)"
     r"|\{mutes\}:(clock|mutes)"
     r"|\{bulk\}:(clock|due|facts:.*|items:.*|order|results:.*)"

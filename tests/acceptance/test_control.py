@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from jobs import enqueue_many, get_job, pools, scheduler, types
+from jobs import enqueue_many, get_job, pools, scheduler, types, workers
 from jobs.core.pause import EVERYTHING, Scope
 from jobs.engine import get_engine
 from tests.acceptance.hosts import ROOT, Host, Journal, Manage, StartHost
@@ -143,3 +144,31 @@ def test_a_pause_survives_the_restart_of_the_hosts(start_host: StartHost, journa
 
     pools.resume("default")
     eventually(lambda: get_engine().jobs.get(job_id).state == "succeeded")
+
+
+def test_a_paused_host_takes_nothing_until_it_is_resumed_or_the_time_is_over(
+    start_host: StartHost, journal: Journal
+) -> None:
+    """The real thing: what it has not begun goes back, what runs ends, and whoever replaces a dead worker waits too."""
+    host = start_host("--pool", "default", "--concurrency", "1").consuming()
+    told = host.registered
+    fill(journal, 50, 0.0)  # short ones first: the worker learns to hold some ready
+    eventually(lambda: journal.count("ended") == 50)
+    [running_job] = fill(journal, 1, 0.7)
+    eventually(lambda: journal.count("began", running_job))
+    ids = fill(journal, 20, 0.0)
+
+    workers.pause(told.id, by="ana", reason="disk")
+
+    eventually(lambda: host.registered.state == "not consuming: paused by ana: disk", within=soon(WITHIN))
+    eventually(lambda: get_job(running_job).state == "succeeded")
+    os.kill(host.workers[0], signal.SIGKILL)
+    eventually(lambda: len(found := workers.list()) > 1 and found[-1].state.endswith("paused by ana: disk"))
+    assert {(get_job(job_id).state, get_job(job_id).attempt) for job_id in ids} == {("ready", 0)}
+
+    workers.pause(told.id, by="ana", until=timedelta(seconds=0.5))
+    eventually(lambda: journal.count("ended") == 71)
+    workers.pause(told.id, by="ana")
+    eventually(lambda: host.registered.state == "not consuming: paused by ana")
+    workers.resume(told.id)
+    host.consuming()

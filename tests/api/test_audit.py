@@ -31,7 +31,8 @@ def job_id() -> str:
 @pytest.fixture
 def worker_id() -> str:
     facts: dict[str, Any] = {"host": "h", "hostname": "h", "pid": 1, "pools": {}, "started_at_ms": 1}
-    get_engine().workers.beat([WorkerInfo(id="h.1", state="consuming", **facts)], ttl_ms=60_000)
+    infos = [WorkerInfo(id=id, state="consuming", **facts) for id in ("h", "h.1")]
+    get_engine().workers.beat(infos, ttl_ms=60_000)
     return "h.1"
 
 
@@ -48,6 +49,7 @@ CONTROLS: dict[str, Callable[[str, str], object]] = {
     "scheduler.pause ": lambda job, worker: api.scheduler.pause(reason="why"),
     "type.pause mail": lambda job, worker: api.types.pause("mail", reason="why"),
     "worker.drain h.1": lambda job, worker: api.workers.drain(worker),
+    "worker.pause h": lambda job, worker: api.workers.pause("h", reason="why"),
     "worker.stop h.1": lambda job, worker: api.workers.stop(worker),
     "job.run_now JOB": lambda job, worker: api.run_now(job),
     "job.cancel JOB": lambda job, worker: api.cancel(job),
@@ -79,6 +81,15 @@ def test_what_was_before_and_what_is_after(job_id: str) -> None:
     assert (last().action, last().before["paused"]["by"], last().after) == ("pool.resume", "ana", {"paused": None})
 
 
+def test_of_a_paused_host_too(worker_id: str) -> None:
+    api.workers.pause("h", by="ana", reason="disk", until=timedelta(hours=1))
+    paused = last().after["paused"]
+    assert (last().before, paused["by"], paused["reason"], last().reason) == ({"paused": None}, "ana", "disk", "disk")
+
+    api.workers.resume("h")
+    assert (last().action, last().before, last().after) == ("worker.resume", {"paused": paused}, {"paused": None})
+
+
 def test_ending_jobs_is_written_down_whichever_way(job_id: str) -> None:
     api.cancel(job_id)
     api.resubmit(job_id)
@@ -88,9 +99,10 @@ def test_ending_jobs_is_written_down_whichever_way(job_id: str) -> None:
     assert (last().action, last().target) == ("job.discard", job_id)
 
 
-def test_what_changed_nothing_leaves_no_entry(job_id: str) -> None:
+def test_what_changed_nothing_leaves_no_entry(job_id: str, worker_id: str) -> None:
     api.pools.resume("default")
     api.scheduler.resume()
+    api.workers.resume(worker_id.partition(".")[0])
     with pytest.raises(api.WorkerNotFound):
         api.workers.drain("nobody")
 

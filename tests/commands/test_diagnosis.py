@@ -183,6 +183,20 @@ def test_a_worker_that_takes_nothing_fails():
     assert (failed.status, failed.detail) == ("failed", "Worker w1 is not consuming: the store is away.")
 
 
+def test_a_host_that_somebody_paused_is_a_warning_and_its_workers_do_not_fail():
+    state = "not consuming: paused by ana: disk"
+    facts = {"host": "h", "hostname": "h", "pid": 1, "started_at_ms": 1, "state": state}
+    infos = [WorkerInfo(id="h", pools={}, **facts), WorkerInfo(id="h.1", pools={"default": 2}, **facts)]
+    get_engine().workers.beat(infos, ttl_ms=60_000)
+    get_engine().workers.pause("h", by="ana", reason="disk")
+
+    well, paused = about("workers")
+
+    assert (well.status, paused.status) == ("ok", "warning")
+    assert paused.detail == "Worker host h takes no new jobs: paused by ana: disk."
+    assert paused.fix == "End the pause: manage.py workers resume h"
+
+
 def test_a_worker_that_fell_silent_is_a_warning():
     alive("consuming", ttl_ms=1)
 

@@ -2,6 +2,7 @@
 
 import getpass
 
+import msgspec
 import pytest
 
 from jobs import api
@@ -31,6 +32,14 @@ def worker():
         version="1.0",
         current=[{"id": "job-1", "type": "commands.greet", "started_at": "2026-01-01T00:00:00.000Z"}],
     )
+    get_engine().workers.beat([info], ttl_ms=60_000)
+    return info
+
+
+@pytest.fixture
+def host(worker):
+    """Its host."""
+    info = msgspec.structs.replace(worker, id=worker.host, pools={}, current=[])
     get_engine().workers.beat([info], ttl_ms=60_000)
     return info
 
@@ -159,7 +168,33 @@ def test_a_worker_is_told_at_its_next_heartbeat(cli, worker, verb):
     assert get_engine().workers.beat([worker], ttl_ms=60_000) == {worker.id: [verb]}
 
 
-@pytest.mark.parametrize("verb", ["show", "drain", "stop"])
+@pytest.mark.django_db
+def test_a_host_is_paused_with_who_why_and_until_when_and_resumed(cli, host, worker):
+    shown = cli("workers", "pause", host.id, "--reason", "disk is full", "--for", "1h", "--json").json
+
+    assert (shown["id"], shown["paused"]["by"], shown["paused"]["reason"]) == (
+        host.id,
+        getpass.getuser(),
+        "disk is full",
+    )
+    assert shown["paused"]["until"] > shown["paused"]["at"]
+    listed = cli("workers", "list", "--json").json["items"]
+    assert [one["paused"] for one in listed] == [shown["paused"]] * 2
+    assert cli("workers", "list").out.count(shown["paused"]["until"]) == 2
+    assert f"paused by {getpass.getuser()}" in cli("workers", "show", worker.id).out
+
+    assert cli("workers", "resume", host.id, "--json").json["paused"] is None
+    assert cli("workers", "resume", host.id).code == 0, "it was not paused, which is no error"
+
+
+def test_one_worker_of_a_host_cannot_be_paused(cli, host, worker):
+    result = cli("workers", "pause", worker.id, "--json")
+
+    assert (result.error["code"], result.error["fix"]) == ("wrong_state", f"Pause its host: {host.id}")
+    assert result.code != 0
+
+
+@pytest.mark.parametrize("verb", ["show", "drain", "stop", "pause", "resume"])
 def test_a_worker_that_is_not_there_exits_3(cli, verb):
     assert cli("workers", verb, "nowhere", "--json").error["code"] == "worker_not_found"
     assert cli("workers", verb, "nowhere").code == 3

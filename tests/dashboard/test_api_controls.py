@@ -76,6 +76,18 @@ class TestControls:
         assert root.post("workers/h/1/drain").document["command"] == "drain"
         assert root.post("workers/h/stop").document["command"] == "stop"
 
+    def test_a_host_is_held_and_goes_on(self, root: Program, shop: Shop) -> None:
+        shop.worker(host="h")
+
+        held = root.post("workers/h/pause", {"reason": "disk", "for_seconds": 60}).document["paused"]
+        assert (held["by"], held["reason"]) == ("root", "disk")
+        assert held["until"] is not None
+        assert root.get("workers/h/1").document["paused"] == held
+        assert root.post("workers/h/resume").document["paused"] is None
+        assert root.post("workers/h/1/pause").status == 409
+        assert root.post("workers/nobody/pause").status == 404
+        assert root.post("workers/h/pause", {"for_seconds": 0}).status == 400
+
     def test_a_schedule_is_run_paused_and_resumed(self, root: Program) -> None:
         Schedule.objects.create(name="nightly", job_type="http.greet", cron="0 5 * * *")
 

@@ -102,6 +102,30 @@ def test_a_worker_is_told_to_go(login: Login, worker_id: str, verb: str) -> None
     assert (entry().action, entry().target) == (f"worker.{verb}", worker_id)
 
 
+def test_a_host_is_paused_and_every_page_says_so(login: Login, shop: Shop) -> None:
+    shop.worker(host="h")
+    operator = login("operator")
+    assert "/dashboard/actions/worker/pause/?id=h" in operator.get("/dashboard/workers/").text
+
+    answer = give(operator, "worker.pause", "h", reason="disk is full", span="1h")
+
+    paused = api.workers.get("h").paused
+    assert paused is not None
+    assert (paused.by, paused.reason, paused.until is not None) == ("operator", "disk is full", True)
+    assert "Host h takes nothing new." in answer.text
+    assert (entry().action, entry().target, entry().reason) == ("worker.pause", "h", "disk is full")
+    for page in ("/dashboard/", "/dashboard/pools/"):
+        text = operator.get(page).text
+        assert "Host app-1 is paused" in text
+        assert "disk is full" in text
+    assert "/dashboard/actions/worker/resume/?id=h" in operator.get("/dashboard/workers/").text
+    assert "Paused by operator until" in operator.get("/dashboard/workers/").text
+
+    give(operator, "worker.resume", "h")
+    assert api.workers.get("h").paused is None
+    assert "is paused" not in operator.get("/dashboard/").text
+
+
 def test_what_is_not_there_is_said(login: Login) -> None:
     assert "There is no pool" in give(login("operator"), "pool.pause", "nowhere").text
     assert login("operator").get("/dashboard/actions/pool/nothing/").status_code == 404

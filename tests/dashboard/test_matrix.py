@@ -84,7 +84,7 @@ class Things:
         ana = User.objects.create_user("ana")
         SavedView.objects.create(owner=ana, page="jobs", name="shared", query="state=dead", is_shared=True)
         Schedule.objects.create(name="nightly", job_type="report.build", payload={"year": 2024}, cron="0 5 * * *")
-        self._by_noun = {"pool": ["default"], "schedule": ["nightly"], "worker": ["h/1"], "scheduler": [""]}
+        self._by_noun = {"pool": ["default"], "schedule": ["nightly"], "worker": ["h/1", "h"], "scheduler": [""]}
         self._by_noun |= {"run": [_run(shop)], "bulk": [_bulk_operation(shop)], "mute": ["type:email.send"]}
         api.mutes.mute("type", "email.send", span=3600, reason="known")
 
@@ -134,7 +134,7 @@ def concrete(route: str, things: Things) -> list[str]:
     verb = route.rpartition("/")[2]
     parts = {
         "jobs/<thing:id>": [f"jobs/{id}" for id in things.ids(f"/actions/job/{verb}/")],
-        "workers/<thing:id>": ["workers/h/1"],
+        "workers/<thing:id>": ["workers/h/1", "workers/h"],
         "schedules/<thing:name>": ["schedules/nightly"],
         "<rest:rest>": ["nothing"],
         "<slug:slug>": [*BY_SLUG, "job"],

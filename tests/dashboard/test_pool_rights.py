@@ -64,6 +64,7 @@ def things(shop: Shop) -> list[tuple[str, str]]:
         ("schedule/pause", "nightly"),
         ("worker/drain", "h/1"),
         ("worker/drain", "h"),
+        ("worker/pause", "h"),
         ("scheduler/pause", ""),
     ]
 

@@ -177,6 +177,33 @@ def test_the_workers_of_its_pool_take_nothing(steps: Steps) -> None:
     )
 
 
+def test_the_hosts_of_its_pool_are_paused(steps: Steps) -> None:
+    serve(steps.engine, id="h")
+    serve(steps.engine, state="not consuming: paused by ana: paused")
+    job_id = steps.enqueue()
+    steps.engine.workers.pause("h", by="ana", reason="paused")
+
+    reason = why(steps, job_id)
+    assert (reason.code, reason.message) == (
+        "hosts_paused",
+        "The worker hosts of pool default are paused: h by ana: paused.",
+    )
+    assert [(host["id"], host["by"], host["until"]) for host in reason.facts["hosts"]] == [("h", "ana", None)]
+
+    steps.engine.workers.resume("h")
+    assert why(steps, job_id).code == "workers_take_nothing", "until the host says that it goes on"
+
+
+def test_one_paused_host_of_two_is_no_reason(steps: Steps) -> None:
+    serve(steps.engine, id="h")
+    serve(steps.engine, state="not consuming: paused by ana")
+    info = WorkerInfo(id="i.1", host="i", hostname="i", pid=1, pools={"default": 2}, started_at_ms=1, state="consuming")
+    steps.engine.workers.beat([info], ttl_ms=600_000)
+    steps.engine.workers.pause("h", by="ana")
+
+    assert why(steps, steps.enqueue()).code == "next"
+
+
 def test_no_worker_knows_its_type(steps: Steps) -> None:
     serve(steps.engine)
     job_id = steps.enqueue(type="mystery")

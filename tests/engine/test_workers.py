@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from math import inf
 from typing import Any
 
 import pytest
 
-from jobs.engine import Engine, WorkerInfo, WorkerNotFound
+from jobs.core.job import moment
+from jobs.engine import Engine, News, WorkerInfo, WorkerNotFound
+from jobs.exceptions import WrongState
 from jobs.store.keys import HostKeys
 from tests.support.clock import ManualClock
 
@@ -81,3 +85,62 @@ def test_what_a_worker_runs_is_told_with_its_age_and_itself_with_its_last_sign_o
 
     assert (told["heartbeat_age_seconds"], told["draining"], told["cpu"], told["cpu_seconds"]) == (4.0, True, 0.5, 12.0)
     assert [job["age_seconds"] for job in told["current"]] == [4.0, None]
+
+
+def test_a_host_is_paused_by_somebody_for_a_while_and_its_workers_with_it(engine: Engine, clock: ManualClock) -> None:
+    engine.workers.beat([info("h"), info("h.1"), info("other")], ttl_ms=TTL_MS)
+    until = moment(clock.now_ms()) + timedelta(seconds=5)
+
+    assert engine.workers.pause("h", by="ana", reason="disk is full", until=until) is None
+
+    pause = engine.workers.get("h.1").paused
+    assert pause is not None
+    assert engine.workers.get("h.1").as_dict()["paused"] == {
+        "by": "ana",
+        "at": "2027-01-15T08:00:00.000Z",
+        "reason": "disk is full",
+        "until": "2027-01-15T08:00:05.000Z",
+    }
+    assert engine.workers.held("h") == (pause, 5.0)
+    assert engine.workers.get("other").paused is None
+    clock.advance(5)
+    assert (engine.workers.held("h"), engine.workers.get("h").paused) == ((None, inf), None)
+    assert engine.workers.resume("h") is None, "it is over already"
+
+
+def test_a_host_hears_at_once_that_it_is_paused_and_resumed_and_of_nothing_that_changes_nothing(engine: Engine) -> None:
+    engine.workers.beat([info("h")], ttl_ms=TTL_MS)
+    listener = News(engine.store)
+    listener.wait(0)
+
+    engine.workers.pause("h", by="ana")
+    before = engine.workers.resume("h")
+    engine.workers.resume("h")
+
+    assert before is not None
+    assert (before.by, before.until) == ("ana", None)
+    assert [tuple(item) for item in listener.wait(1)] == [("workers", "h")] * 2
+
+
+def test_only_a_whole_host_that_is_alive_can_be_paused(engine: Engine, clock: ManualClock) -> None:
+    engine.workers.beat([info("h"), info("h.1")], ttl_ms=TTL_MS)
+
+    with pytest.raises(WrongState, match=r"h\.1 is one worker of a host") as error:
+        engine.workers.pause("h.1", by="ana")
+    assert error.value.fix == "Pause its host: h"
+    with pytest.raises(WorkerNotFound):
+        engine.workers.pause("nobody", by="ana")
+    with pytest.raises(WorkerNotFound):
+        engine.workers.resume("nobody")
+    clock.advance(TTL_MS / 1000)
+    with pytest.raises(WorkerNotFound, match="alive"):
+        engine.workers.pause("h", by="ana")
+
+
+def test_a_pause_ends_with_its_host(engine: Engine) -> None:
+    engine.workers.beat([info("h")], ttl_ms=TTL_MS)
+    engine.workers.pause("h", by="ana")
+
+    engine.workers.leave(["h"])
+
+    assert engine.store.client.hgetall(HostKeys(engine.store.namespace).pauses) == {}

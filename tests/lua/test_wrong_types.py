@@ -214,6 +214,7 @@ def test_no_script_is_forgotten() -> None:
         "service_take",
         "type_set",
         "worker_beat",
+        "worker_pause",
         "workflow_add",
         "workflow_cancel",
         "workflow_create",

@@ -20,7 +20,7 @@ from jobs.worker.child_handle import ChildHandle
 from jobs.worker.crew import Crew
 from jobs.worker.leases import CrashSettler, Renewer
 from jobs.worker.link import Link
-from jobs.worker.messages import CancelRequested, Message, Opened, RunAlone
+from jobs.worker.messages import CancelRequested, Hold, Message, Opened, Retiring, RunAlone, Serve
 from jobs.worker.nursery import Born, Conception
 from jobs.worker.options import WorkerOptions
 from tests.worker.conftest import ROUTE, Parts
@@ -142,3 +142,17 @@ def test_a_cancel_reaches_a_job_that_moves_to_a_process_of_its_own_before_the_ne
     told = house.told(2, until=asked)
     assert isinstance(told[0], RunAlone)
     assert told[1:] == [asked]
+
+
+def test_whoever_comes_while_the_host_is_held_takes_nothing_from_the_start(house: House) -> None:
+    house.crew.hold(True)
+    assert house.told(1, until=Hold(True)) == [Serve(), Hold(True)]
+
+    house.cradle.links[0].send(Retiring("its time is over"))
+    for key, _ in house.selector.select(5.0):
+        key.data()
+    house.crew.keep_full()
+    assert house.told(2, until=Serve(True)) == [Serve(True)]
+
+    house.crew.hold(False)
+    assert house.told(2, until=Hold(False)) == [Hold(False)]

@@ -456,6 +456,47 @@ def test_what_has_not_begun_goes_back_when_something_was_changed(
     eventually(lambda: parts.states(ids) == {"ready", "succeeded"})
 
 
+def test_while_it_is_held_what_has_not_begun_is_back_and_nothing_is_taken(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    gate.opened.set()
+    fetcher = start_fetcher(concurrency=1)
+    parts.enqueue(count=200)
+    eventually(lambda: len(gate.begun) == 200)
+    gate.opened.clear()
+    ids = parts.enqueue(count=50)
+    eventually(lambda: fetcher.pools[0].waiting > 1)
+
+    fetcher.hold(True)
+
+    eventually(lambda: fetcher.in_hand == 1, within=soon(5))
+    begun = list(gate.begun)
+    gate.opened.set()
+    eventually(lambda: parts.states(begun[-1:]) == {"succeeded"})
+    left = [job_id for job_id in ids if job_id not in begun]
+    eventually(lambda: parts.states(left) == {"ready"})
+    assert (gate.begun, {parts.get(job_id).attempt for job_id in left}) == (begun, {0})
+
+    fetcher.hold(False)
+    eventually(lambda: parts.states(left) == {"succeeded"})
+
+
+@pytest.mark.parametrize("takes_nothing", [lambda fetcher: fetcher.hold(True), lambda fetcher: fetcher.quiesce()])
+def test_who_takes_nothing_passes_a_wake_up_on(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, takes_nothing: Callable[[Fetcher], None]
+) -> None:
+    held = start_fetcher()
+    eventually(lambda: held.is_idle and held._lines["default"].waiter.is_armed)
+    other = start_fetcher()
+    eventually(lambda: other.is_idle and other._lines["default"].waiter.is_armed)
+
+    takes_nothing(held)
+    parts.enqueue()
+
+    eventually(lambda: len(gate.begun) == 1, within=soon(3))
+    assert (held.in_hand, other.in_hand) == (0, 1)
+
+
 def test_slots_follow_their_wanted_number_in_both_directions(parts: Parts, gate: Gate) -> None:
     pool = PoolSlots(
         "default",

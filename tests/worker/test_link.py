@@ -9,7 +9,20 @@ import pytest
 
 from jobs.core.job import LeasedJob, Route
 from jobs.worker.link import Link
-from jobs.worker.messages import AloneEnded, Bye, Closed, Drain, HandBack, Lost, Opened, Report, RunAlone, Serve, Stop
+from jobs.worker.messages import (
+    AloneEnded,
+    Bye,
+    Closed,
+    Drain,
+    HandBack,
+    Hold,
+    Lost,
+    Opened,
+    Report,
+    RunAlone,
+    Serve,
+    Stop,
+)
 from tests.worker.leased import leased
 
 
@@ -26,7 +39,7 @@ def ends() -> Iterator[tuple[Link, Link]]:
 def test_messages_arrive_whole_and_in_order_in_both_directions(ends: tuple[Link, Link]) -> None:
     supervisor, child = ends
     up = [Opened(1, "token", Route("default", 1, 0), ["a", "b"]), Closed(1), Report({"default": 3}, 1, 2, None, False)]
-    down = [Serve(), Lost([("a", "token")]), Drain(), Stop(2.5), HandBack(), AloneEnded("x")]
+    down = [Serve(), Serve(True), Hold(True), Lost([("a", "token")]), Drain(), Stop(2.5), HandBack(), AloneEnded("x")]
     for message in up:
         child.send(message)
     for message in down:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from jobs.core.job import moment
+from jobs.engine import Engine
 from jobs.worker import presence
-from jobs.worker.presence import CpuMeter
+from jobs.worker.presence import BEAT_SECONDS, MARGIN_SECONDS, CpuMeter, Presence
+from tests.support.clock import ManualClock
 
 
 def test_processor_time_is_told_as_a_sum_and_since_the_last_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,3 +39,33 @@ def test_a_process_that_is_gone_uses_nothing() -> None:
 
     assert meter.read(2**30) == (0.0, 0.0)
     assert meter.read(os.getpid())[0] > 0
+
+
+class QuietHost:
+    """A host without children."""
+
+    id = "h"
+    state = "consuming"
+    children: tuple[Any, ...] = ()
+
+    def state_of(self, child: Any) -> str:
+        return "consuming"
+
+
+def test_a_host_hears_of_its_pause_once_and_looks_again_when_that_ends(engine: Engine, clock: ManualClock) -> None:
+    heard: list[str | None] = []
+    host: Any = QuietHost()
+    beating = Presence(
+        engine, host, "1", lambda *_: None, lambda pause: heard.append(pause.reason if pause is not None else None)
+    )
+    assert beating.tick() == BEAT_SECONDS
+
+    engine.workers.pause("h", by="ana", reason="disk")
+    assert (beating.tick(), beating.tick()) == (BEAT_SECONDS, BEAT_SECONDS)
+    engine.workers.pause("h", by="ben", reason="deploy", until=moment(clock.now_ms()) + timedelta(seconds=2))
+    assert beating.tick() == 2 + MARGIN_SECONDS
+    assert heard == ["disk", "deploy"]
+
+    clock.advance(2 + MARGIN_SECONDS)
+    assert beating.tick() == BEAT_SECONDS
+    assert heard == ["disk", "deploy", None]
