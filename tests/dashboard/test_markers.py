@@ -63,6 +63,7 @@ def jobs(shop: Shop) -> list[str]:
     shop.worker(host=MARK, hostname=MARK, state=MARK, version=MARK, current=current, running=2, pools={"default": 2})
     for scope in (Scope("pool", "default"), Scope("type", MARK), EVERYTHING):
         engine.pauses.pause(scope, by=MARK, reason=MARK)
+    engine.workers.pause(MARK, by=MARK, reason=MARK)
     token = engine.scalings.take(MARK, 60_000)
     assert token is not None
     decision = Decision(slots=2, reason=MARK)
