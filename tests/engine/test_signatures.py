@@ -85,6 +85,7 @@ def test_the_verbs_of_the_engine_call_every_script(
     engine.scalings.decided(token, "default", Sighting(slots=1, workers=1), decision, at_ms=0, dry_run=False)
     facts = WorkerInfo(id="w", host="w", hostname="m", pid=1, pools={}, started_at_ms=1, state="consuming")
     engine.workers.beat([facts], ttl_ms=1_000)
+    engine.workers.pause("w", by="ops")
     engine.upkeep.prune_partition(steps.route)
     engine.leases.bundle_from = 2
     steps.enqueue_many(2)
