@@ -3,7 +3,7 @@
 local workers = KEYS[1] -- hash: worker id -> packed facts
 local alive = KEYS[2] -- zset: worker id -> counted as gone from then on
 local pauses = KEYS[3] -- hash: host id -> pause
-local id = ARGV[1]
+local id = ARGV[1] -- host id
 local pause = ARGV[2] -- JSON of who, when, why, until; '' = lift it
 local now = tonumber(ARGV[3]) -- ms
 

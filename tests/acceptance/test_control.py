@@ -154,7 +154,7 @@ def test_a_paused_host_takes_nothing_until_it_is_resumed_or_the_time_is_over(
     told = host.registered
     fill(journal, 50, 0.0)  # short ones first: the worker learns to hold some ready
     eventually(lambda: journal.count("ended") == 50)
-    [running_job] = fill(journal, 1, 0.7)
+    [running_job] = fill(journal, 1, 4.0)
     eventually(lambda: journal.count("began", running_job))
     ids = fill(journal, 20, 0.0)
 

@@ -68,7 +68,7 @@ class TestFiring:
 
         assert sorted(delays) == sorted(delay for delay, _ in fired)
         for delay, at in fired:
-            assert 0 <= at - start - delay <= TICK_SECONDS + 1e-6
+            assert 0 <= at - start - delay <= TICK_SECONDS + 2e-6  # ours and rounding
 
     def test_a_moment_in_the_past_fires_with_the_next_tick(self, drive: Drive) -> None:
         """AC-86."""
@@ -130,7 +130,7 @@ class TestFiring:
 
         assert sorted(number for number, _ in drive.fired) == sorted(expected)
         for number, at in drive.fired:
-            assert -1e-6 <= at - expected[number] <= TICK_SECONDS + 1e-6
+            assert -1e-6 <= at - expected[number] <= TICK_SECONDS + 2e-6  # ours and rounding
 
 
 class TestCancelling:
