@@ -433,10 +433,8 @@ def test_pools_share_slots_by_weight_and_use_what_others_leave(
     assert len(of_other & set(gate.begun)) == 1, "a pool that is held does not slow the other"
 
 
-def test_what_has_not_begun_goes_back_when_something_was_changed(
-    parts: Parts, gate: Gate, start_fetcher: StartFetcher
-) -> None:
-    """Jobs that were short are held ready by the hundred; then one is long, and the pool is paused."""
+def holding_some_ready(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> tuple[Fetcher, list[str]]:
+    """One slot, after jobs that were so short that many are held ready for it; of those that came then, one runs."""
     gate.opened.set()
     fetcher = start_fetcher(concurrency=1)
     parts.enqueue(count=200)
@@ -444,6 +442,14 @@ def test_what_has_not_begun_goes_back_when_something_was_changed(
     gate.opened.clear()
     ids = parts.enqueue(count=50)
     eventually(lambda: fetcher.pools[0].waiting > 1)
+    return fetcher, ids
+
+
+def test_what_has_not_begun_goes_back_when_something_was_changed(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+) -> None:
+    """Jobs that were short are held ready by the hundred; then one is long, and the pool is paused."""
+    fetcher, ids = holding_some_ready(parts, gate, start_fetcher)
 
     parts.engine.pools.pause("default", by="a test")
     fetcher.reconsider()
@@ -459,13 +465,7 @@ def test_what_has_not_begun_goes_back_when_something_was_changed(
 def test_while_it_is_held_what_has_not_begun_is_back_and_nothing_is_taken(
     parts: Parts, gate: Gate, start_fetcher: StartFetcher
 ) -> None:
-    gate.opened.set()
-    fetcher = start_fetcher(concurrency=1)
-    parts.enqueue(count=200)
-    eventually(lambda: len(gate.begun) == 200)
-    gate.opened.clear()
-    ids = parts.enqueue(count=50)
-    eventually(lambda: fetcher.pools[0].waiting > 1)
+    fetcher, ids = holding_some_ready(parts, gate, start_fetcher)
 
     fetcher.hold(True)
 
