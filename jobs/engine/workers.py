@@ -114,6 +114,17 @@ class Worker(WorkerInfo, kw_only=True):
         }
 
 
+class Heard(NamedTuple):
+    """What a host hears when it beats: the ``commands`` left for each worker, and its ``pause`` while it holds, for so
+    many ``seconds`` yet (``inf``: until it is resumed)."""
+
+    commands: dict[str, list[str]]
+    pause: Pause | None
+    seconds: float
+
+
+NOT_HELD = (None, inf)
+
 _decode_info = msgspec.msgpack.Decoder(tuple[int, WorkerInfo]).decode
 
 
@@ -124,8 +135,8 @@ class Workers:
         self._news = news
         self._keys = HostKeys(store.namespace)
 
-    def beat(self, infos: Sequence[WorkerInfo], *, ttl_ms: int) -> dict[str, list[str]]:
-        """Says that these, which are of one host, are alive, for ``ttl_ms``; the commands left for each.
+    def beat(self, infos: Sequence[WorkerInfo], *, ttl_ms: int) -> Heard:
+        """Says that these, of which there is at least one and all are of one host, are alive, for ``ttl_ms``.
 
         A command is given again until the worker's state says that it drains or stops.
         """
@@ -133,10 +144,16 @@ class Workers:
         items: list[Any] = []
         for info in infos:
             items += (info.id, msgspec.msgpack.encode((ttl_ms, info)), "1" if info.is_leaving else "")
-        release = infos[0].version if infos else ""
+        host, release = infos[0].host, infos[0].version
         given = "" if now is None else now
-        reply = self._store.run("worker_beat", self._keys, items, given_now=given, ttl=ttl_ms, release=release)
-        return {info.id: [command.decode()] if command else [] for info, command in zip(infos, reply, strict=True)}
+        stored, *commands = self._store.run(
+            "worker_beat", self._keys, items, given_now=given, ttl=ttl_ms, release=release, host=host
+        )
+        told = zip(infos, commands, strict=True)
+        return Heard(
+            {info.id: [command.decode()] if command else [] for info, command in told},
+            *(self._held(stored) if stored else NOT_HELD),
+        )
 
     def leave(self, ids: Iterable[str]) -> None:
         """Removes workers that ended in good order."""
@@ -232,11 +249,8 @@ class Workers:
         """Ends the pause of the host; answers it. No error where there is none. WorkerNotFound."""
         return self._set_pause(host_id, None)
 
-    def held(self, host_id: str) -> tuple[Pause | None, float]:
-        """The pause of the host, while it holds, and the seconds that it does so yet: ``inf`` until resumed."""
-        stored: Any = self._store.read(lambda client: client.hget(self._keys.pauses, host_id))
-        if stored is None:
-            return None, inf
+    def _held(self, stored: bytes) -> tuple[Pause | None, float]:
+        """The pause while it holds, and the seconds that it does so yet."""
         now = self._now_ms()
         pause = _holding(stored, now)
         return pause, (pause.until_ms - now) / 1000 if pause and pause.until else inf

@@ -1,6 +1,7 @@
 -- Registers workers or proves them alive, and notes when a release was first seen; forgets those that were gone for an
 -- hour.
--- Reply: for each worker the command left for it, or ''; given again until the worker says that it has it
+-- Reply: the pause of the host or '', then for each worker the command left for it, or ''; given again until the worker
+-- says that it has it
 local workers = KEYS[1] -- hash: worker id -> packed facts
 local alive = KEYS[2] -- zset: worker id -> counted as gone from then on
 local commands = KEYS[3] -- hash: worker id -> drain | stop
@@ -9,7 +10,8 @@ local pauses = KEYS[5] -- hash: host id -> pause
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local ttl = tonumber(ARGV[2]) -- ms without a beat after which a worker counts as gone
 local release = ARGV[3] -- version of the code that these run, '' = none is told
-local items = 4 -- ARGV[4..]: worker id, packed facts, '1' if it obeys its command by now
+local host = ARGV[4] -- host id of all of them
+local items = 5 -- ARGV[5..]: worker id, packed facts, '1' if it obeys its command by now
 
 local FORGET_MS = 3600000
 local RELEASES_KEPT = 50
@@ -19,7 +21,7 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local reply = {}
+local reply = { redis.call('HGET', pauses, host) or '' }
 for i = 1, (#ARGV - items + 1) / 3 do
   local at = items + 3 * (i - 1)
   local id = ARGV[at]
@@ -28,7 +30,7 @@ for i = 1, (#ARGV - items + 1) / 3 do
   if ARGV[at + 2] == '1' then
     redis.call('HDEL', commands, id)
   end
-  reply[i] = redis.call('HGET', commands, id) or ''
+  reply[i + 1] = redis.call('HGET', commands, id) or ''
 end
 if release ~= '' and redis.call('ZADD', releases, 'NX', now, release) == 1 then
   redis.call('ZREMRANGEBYRANK', releases, 0, -RELEASES_KEPT - 1)

@@ -25,6 +25,8 @@ from jobs.services.database import fresh_connections
 log = logging.getLogger("jobs.workflows")
 
 EVERY_SECONDS = 10.0
+IDLE_SECONDS = 20.0
+"""While no run ends."""
 PRUNE_SECONDS = 3_600.0
 LATE_MS = 60_000
 """A run may come into the list of those that ended as long after its end."""
@@ -48,7 +50,8 @@ class RunRecorder:
 
     @property
     def every(self) -> float:
-        return EVERY_SECONDS * random.uniform(0.8, 1.2)  # hosts that started together come one after the other
+        seconds = EVERY_SECONDS if self._written else IDLE_SECONDS
+        return seconds * random.uniform(0.8, 1.2)  # hosts that started together come one after the other
 
     def tick(self) -> dict[str, int]:
         """Writes down what has ended since the last time. Raises StoreUnavailable."""

@@ -12,6 +12,7 @@ from typing import Protocol
 from jobs.core.job import iso, moment
 from jobs.core.pause import Pause
 from jobs.engine import Engine, WorkerInfo
+from jobs.engine.workers import Heard
 from jobs.runtime.process import cpu_seconds, resident_bytes
 from jobs.worker.child_handle import ChildHandle
 
@@ -57,8 +58,8 @@ class CpuMeter:
 
 
 class Presence:
-    """``tick`` beats for all of them in one call. ``obey`` is called with (worker id, command), ``hold`` with the pause
-    of the host when it begins or changes, and with None when it is over."""
+    """``tick`` beats for all of them in one call, and once more where it heard of a pause. ``obey`` is called with
+    (worker id, command), ``hold`` with the pause of the host when it begins or changes, and with None when it is over."""
 
     def __init__(
         self,
@@ -84,28 +85,26 @@ class Presence:
         self._gone.put(child.id)
 
     def tick(self) -> float:
-        held_seconds = self._follow_pause()  # first, so that the beat tells of it
-        children = [child for child in self._host.children if child.pid is not None]
-        self._cpu.keep({os.getpid(), *(child.pid for child in children if child.pid)})
-        infos = [self._of_host(), *map(self._of_child, children)]
-        commands = self._engine.workers.beat(infos, ttl_ms=int(TTL_SECONDS * 1000))
-        for worker_id, orders in commands.items():
+        heard = self._beat()
+        if heard.pause != self._pause:
+            self._pause = heard.pause
+            self._hold(heard.pause)
+            heard = self._beat()  # whoever looks is told now that it holds
+        for worker_id, orders in heard.commands.items():
             for order in orders:
                 self._obey(worker_id, order)
         self._engine.workers.leave(self._take_gone())
-        return min(BEAT_SECONDS, held_seconds + MARGIN_SECONDS)
+        return min(BEAT_SECONDS, heard.seconds + MARGIN_SECONDS)
+
+    def _beat(self) -> Heard:
+        children = [child for child in self._host.children if child.pid is not None]
+        self._cpu.keep({os.getpid(), *(child.pid for child in children if child.pid)})
+        infos = [self._of_host(), *map(self._of_child, children)]
+        return self._engine.workers.beat(infos, ttl_ms=int(TTL_SECONDS * 1000))
 
     def leave(self) -> None:
         """The host ends in good order."""
         self._engine.workers.leave([self._host.id, *(child.id for child in self._host.children), *self._take_gone()])
-
-    def _follow_pause(self) -> float:
-        """How many seconds from now the pause of the host ends by itself; ``inf`` where it does not."""
-        pause, seconds = self._engine.workers.held(self._host.id)
-        if pause != self._pause:
-            self._pause = pause
-            self._hold(pause)
-        return seconds
 
     def _of_host(self) -> WorkerInfo:
         children = self._host.children

@@ -6,9 +6,15 @@ import pytest
 
 from jobs.core.job import moment
 from jobs.core.states import JobState
-from jobs.engine import Engine
+from jobs.engine import Engine, WorkerInfo
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps
+
+
+def host(worker_id: str = "h") -> WorkerInfo:
+    return WorkerInfo(
+        id=worker_id, host="h", hostname="box", pid=7, pools={"default": 3}, started_at_ms=1, state="consuming"
+    )
 
 
 def test_totals_are_kept_for_each_type_with_each_transition(steps: Steps) -> None:
@@ -44,17 +50,19 @@ def test_the_snapshot_sums_over_all_pools(engine: Engine) -> None:
     Steps(engine, "a").enqueue()
     Steps(engine, "b").enqueue(delay_ms=5_000)
     Steps(engine, "b").enqueue()
+    engine.workers.beat([host("h"), host("h.1"), host("h.2")], ttl_ms=30_000)
 
     snapshot = engine.stats.snapshot()
 
     assert (snapshot.states["ready"], snapshot.states["scheduled"], snapshot.states["dead"]) == (2, 1, 0)
     assert [pool.name for pool in snapshot.pools] == ["a", "b"]
+    assert (snapshot.hosts, snapshot.workers) == (1, 2)
 
 
-@pytest.mark.parametrize("change", ["enqueue", "lease", "complete", "pause"])
+@pytest.mark.parametrize("change", ["enqueue", "lease", "complete", "fail", "pause", "configure", "beat"])
 def test_the_version_changes_with_each_change_and_only_then(steps: Steps, change: str) -> None:
     steps.enqueue()
-    job = steps.lease() if change == "complete" else None
+    job = steps.lease() if change in ("complete", "fail") else None
     before = steps.engine.stats.snapshot().version
     assert steps.engine.stats.snapshot().version == before
 
@@ -66,8 +74,15 @@ def test_the_version_changes_with_each_change_and_only_then(steps: Steps, change
         case "complete":
             assert job is not None
             steps.complete(job)
+        case "fail":
+            assert job is not None
+            steps.fail(job, "retry")
         case "pause":
             steps.engine.pools.pause("default", by="ada")
+        case "configure":
+            steps.engine.pools.configure("default", slots=3)
+        case "beat":
+            steps.engine.workers.beat([host()], ttl_ms=30_000)
 
     assert steps.engine.stats.snapshot().version != before
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from jobs.conf import Settings
 from jobs.engine import Engine, TypeOverrides
 from jobs.engine.types import Types
+from jobs.exceptions import StoreUnavailable
 from jobs.store.keys import SettingKeys
 from tests.support.clock import ManualClock
 
@@ -33,9 +36,19 @@ def test_other_processes_follow_within_a_second(engine: Engine, monkeypatch: pyt
     assert elsewhere.all() == {"mail": TypeOverrides(enabled=False)}
 
 
-def test_values_of_the_wrong_kind_are_refused(engine: Engine) -> None:
+def test_a_set_replaces_all_that_was_set_before(engine: Engine) -> None:
+    engine.types.set("mail", {"priority": 5})
+    engine.types.set("mail", {"pool": "fast"})
+
+    assert engine.types.get("mail") == TypeOverrides(pool="fast")
+
+
+@pytest.mark.parametrize("wrong", [{"priority": "high"}, {"enabled": "no"}, {"timeout": []}])
+def test_values_of_the_wrong_kind_are_refused(engine: Engine, wrong: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
-        engine.types.set("mail", {"priority": "high"})
+        engine.types.set("mail", wrong)
+
+    assert engine.types.all() == {}
 
 
 def test_stored_overrides_that_cannot_be_read_count_as_none(engine: Engine) -> None:
@@ -55,3 +68,5 @@ def test_what_is_known_stays_in_force_while_the_server_is_away(
     monkeypatch.setattr("jobs.engine.types.REFRESH_SECONDS", 0.0)
 
     assert engine.types.disabled() == {"mail"}
+    with pytest.raises(StoreUnavailable):
+        Types(away.store, away.pauses).disabled()

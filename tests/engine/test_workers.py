@@ -38,15 +38,34 @@ def test_a_worker_is_alive_while_it_beats(engine: Engine, clock: ManualClock) ->
     assert engine.workers.get("h").as_dict()["state"] == "gone"
 
 
+def test_hosts_come_before_their_workers(engine: Engine) -> None:
+    for host in ("b", "a"):
+        engine.workers.beat([info(f"{host}.2"), info(f"{host}.1"), info(host)], ttl_ms=TTL_MS)
+
+    assert [worker.id for worker in engine.workers.all()] == ["a", "a.1", "a.2", "b", "b.1", "b.2"]
+
+
+def test_a_release_is_dated_by_the_first_that_told_of_it(engine: Engine, clock: ManualClock) -> None:
+    now = clock.now_ms()
+    assert now is not None
+    engine.workers.beat([info("a", version="1.0")], ttl_ms=TTL_MS)
+    clock.advance(3_600)
+    engine.workers.beat([info("b", version="1.1")], ttl_ms=TTL_MS)
+    engine.workers.beat([info("a", version="1.0")], ttl_ms=TTL_MS)
+
+    assert engine.workers.releases(90) == [("1.0", moment(now)), ("1.1", moment(now + 3_600_000))]
+    assert [release.name for release in engine.workers.releases(30)] == ["1.1"]
+
+
 def test_a_command_reaches_a_worker_however_often_the_reply_is_lost(engine: Engine) -> None:
     engine.workers.beat([info("h.1")], ttl_ms=TTL_MS)
 
     engine.workers.command("h.1", "drain")
 
-    assert engine.workers.beat([info("h.1")], ttl_ms=TTL_MS) == {"h.1": ["drain"]}
-    assert engine.workers.beat([info("h.1")], ttl_ms=TTL_MS) == {"h.1": ["drain"]}
-    assert engine.workers.beat([info("h.1", state="draining")], ttl_ms=TTL_MS) == {"h.1": []}
-    assert engine.workers.beat([info("h.1", state="draining")], ttl_ms=TTL_MS) == {"h.1": []}
+    assert engine.workers.beat([info("h.1")], ttl_ms=TTL_MS).commands == {"h.1": ["drain"]}
+    assert engine.workers.beat([info("h.1")], ttl_ms=TTL_MS).commands == {"h.1": ["drain"]}
+    assert engine.workers.beat([info("h.1", state="draining")], ttl_ms=TTL_MS).commands == {"h.1": []}
+    assert engine.workers.beat([info("h.1", state="draining")], ttl_ms=TTL_MS).commands == {"h.1": []}
 
 
 def test_who_leaves_in_good_order_is_forgotten_at_once(engine: Engine) -> None:
@@ -57,7 +76,7 @@ def test_who_leaves_in_good_order_is_forgotten_at_once(engine: Engine) -> None:
     engine.workers.leave([])
 
     assert [worker.id for worker in engine.workers.all()] == ["h"]
-    assert engine.workers.beat([info("h.1")], ttl_ms=TTL_MS) == {"h.1": []}
+    assert engine.workers.beat([info("h.1")], ttl_ms=TTL_MS).commands == {"h.1": []}
 
 
 def test_a_worker_that_is_not_there_is_named(engine: Engine) -> None:
@@ -101,10 +120,11 @@ def test_a_host_is_paused_by_somebody_for_a_while_and_its_workers_with_it(engine
         "reason": "disk is full",
         "until": "2027-01-15T08:00:05.000Z",
     }
-    assert engine.workers.held("h") == (pause, 5.0)
+    assert engine.workers.beat([info("h"), info("h.1")], ttl_ms=TTL_MS)[1:] == (pause, 5.0)
     assert engine.workers.get("other").paused is None
     clock.advance(5)
-    assert (engine.workers.held("h"), engine.workers.get("h").paused) == ((None, inf), None)
+    heard = engine.workers.beat([info("h")], ttl_ms=TTL_MS)
+    assert (heard.pause, heard.seconds, engine.workers.get("h").paused) == (None, inf, None)
     assert engine.workers.resume("h") is None, "it is over already"
 
 

@@ -13,7 +13,9 @@ HOUR = 3_600_000
 
 def beat(store: Store, *ids: str, now: int = NOW, obeying: str = "", release: str = "") -> Any:
     items = [value for worker in ids for value in (worker, f"facts of {worker}", "1" if worker == obeying else "")]
-    return store.run("worker_beat", HostKeys(store.namespace), items, given_now=now, ttl=30_000, release=release)
+    return store.run(
+        "worker_beat", HostKeys(store.namespace), items, given_now=now, ttl=30_000, release=release, host="h"
+    )
 
 
 def registry(store: Store) -> tuple[Any, Any, Any]:
@@ -27,7 +29,7 @@ def registry(store: Store) -> tuple[Any, Any, Any]:
 
 
 def test_each_worker_is_known_with_its_facts_until_its_time_is_over(store: Store) -> None:
-    assert beat(store, "a", "b") == [b"", b""]
+    assert beat(store, "a", "b") == [b"", b"", b""]
     assert registry(store) == (
         {b"a": b"facts of a", b"b": b"facts of b"},
         {b"a": NOW + 30_000, b"b": NOW + 30_000},
@@ -39,10 +41,17 @@ def test_a_command_is_given_until_the_worker_obeys_it(store: Store) -> None:
     """The reply that carries it may be lost."""
     store.client.hset(HostKeys(store.namespace).commands, "b", "drain")
 
-    assert beat(store, "a", "b") == [b"", b"drain"]
-    assert beat(store, "a", "b", obeying="a") == [b"", b"drain"]
-    assert beat(store, "a", "b", obeying="b") == [b"", b""]
+    assert beat(store, "a", "b") == [b"", b"", b"drain"]
+    assert beat(store, "a", "b", obeying="a") == [b"", b"", b"drain"]
+    assert beat(store, "a", "b", obeying="b") == [b"", b"", b""]
     assert registry(store)[2] == {}
+
+
+def test_the_pause_of_their_host_is_told_with_each(store: Store) -> None:
+    store.client.hset(HostKeys(store.namespace).pauses, "h", "a pause")
+    store.client.hset(HostKeys(store.namespace).pauses, "other", "another")
+
+    assert beat(store, "a", "b") == [b"a pause", b"", b""]
 
 
 def test_workers_that_are_gone_for_an_hour_are_forgotten(store: Store) -> None:
