@@ -59,7 +59,7 @@ class CpuMeter:
 
 class Presence:
     """``tick`` beats for all of them in one call, and once more where it heard of a pause. ``obey`` is called with
-    (worker id, command), ``hold`` with the pause of the host when it begins or changes, and with None when it is over."""
+    (worker id, command), ``hold`` with the pause of the host when it begins or changes, with None once it is over."""
 
     def __init__(
         self,
