@@ -36,10 +36,18 @@ class DashboardConsumer(AsyncWebsocketConsumer):
 
     open_sockets: Counter[Any] = Counter()
 
-    async def connect(self) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """One connection. However it ends, also cancelled by a server that stops or broken while it opens, its place
+        is given back: whoever lost twenty like that would see nothing live until this process ends."""
         self._tasks: list[asyncio.Task[None]] = []
         self._taken = 0
         self._user_id: Any = None
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._end()
+
+    async def connect(self) -> None:
         self._session_key = self.scope["cookies"].get(settings.SESSION_COOKIE_NAME, "")
         reader = await _reader(self._session_key)
         if reader is None:
@@ -54,14 +62,14 @@ class DashboardConsumer(AsyncWebsocketConsumer):
         await self.accept()
         self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._recheck())]
 
-    async def disconnect(self, code: int) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def _end(self) -> None:
         if self._user_id is not None:
             self.open_sockets[self._user_id] -= 1
             if not self.open_sockets[self._user_id]:
                 del self.open_sockets[self._user_id]
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Nothing that a page sends means anything; one that keeps sending is cut off."""

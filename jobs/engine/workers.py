@@ -24,7 +24,8 @@ LEAVING = ("draining", "stopping")
 """How the state of a worker begins that takes nothing new any more."""
 
 NEWS = "workers"
-"""The topic under which a host hears at once, by its id, that it was paused or resumed."""
+"""The topic under which a host hears at once, by its id, that it was paused or resumed, or one of its workers told to
+end."""
 
 
 class Release(NamedTuple):
@@ -224,9 +225,11 @@ class Workers:
         raise WorkerNotFound(f"There is no worker {worker_id!r}.", fix="`manage.py workers list` names them.")
 
     def command(self, worker_id: str, command: Command) -> Worker:
-        """Leaves a command that the worker obeys at its next beat. WorkerNotFound."""
+        """Leaves a command that the worker obeys at once: its host hears of it, or else finds it when it beats.
+        WorkerNotFound."""
         worker = self.get(worker_id)
         self._store.call(lambda client: client.hset(self._keys.commands, worker_id, command))
+        self._news.tell(NEWS, worker.host)
         return worker
 
     # pauses of hosts

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,7 +14,7 @@ import pytest
 from jobs import enqueue_many, get_job, pools, scheduler, types, workers
 from jobs.core.pause import EVERYTHING, Scope
 from jobs.engine import get_engine
-from tests.acceptance.hosts import ROOT, Host, Journal, Manage, StartHost
+from tests.acceptance.hosts import Host, Journal, Manage, StartHost
 from tests.support.wait import eventually, soon
 
 pytestmark = pytest.mark.acceptance
@@ -28,16 +26,6 @@ ROUNDS = 20
 
 JOB_SECONDS = 0.4
 """As long the jobs take whose number is counted."""
-
-
-@pytest.fixture(scope="module")
-def database_url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A migrated database of these tests' own: the slots of its pools would reach the hosts of others."""
-    url = f"sqlite:///{tmp_path_factory.mktemp('control') / 'db.sqlite3'}"
-    environment = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "scheduler_project.settings"}
-    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0", "--skip-checks"]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
-    return url
 
 
 @pytest.fixture

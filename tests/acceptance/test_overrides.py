@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +11,7 @@ from jobs.core.states import JobState
 from jobs.engine import get_engine
 from jobs.registry import registry
 from jobs.services.reconciler import Reconciler
-from tests.acceptance.hosts import ROOT, Manage, StartHost
+from tests.acceptance.hosts import Manage, StartHost
 from tests.support.valkey import ValkeyServer
 from tests.support.wait import eventually
 
@@ -26,16 +22,6 @@ SECONDS = 25.0
 
 OFTEN = {"MAINSPRING_TEST_COMPARISON_SECONDS": "0.5"}
 """Hosts compare every ten seconds; a test need not wait for that."""
-
-
-@pytest.fixture
-def database_url(tmp_path: Path) -> str:
-    """A migrated database of this test's own: overrides would reach the hosts of other tests."""
-    url = f"sqlite:///{tmp_path / 'db.sqlite3'}"
-    environment = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "scheduler_project.settings"}
-    command = [sys.executable, "manage.py", "migrate", "--verbosity", "0", "--skip-checks"]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
-    return url
 
 
 @pytest.fixture

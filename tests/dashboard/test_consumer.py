@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -143,12 +145,17 @@ async def test_what_a_page_sends_means_nothing_and_a_flood_is_cut_off(
     assert await sync_to_async(shop.state)(job_id) == "dead"
 
 
-async def test_one_person_has_a_bounded_number_of_sockets(
-    session: Any, fast: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def places(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """Who has how many sockets open, of at most two; without what other tests of this process left open."""
+    counted: Counter[int] = Counter()
+    monkeypatch.setattr(consumers.DashboardConsumer, "open_sockets", counted)
     monkeypatch.setattr(consumers, "SOCKETS_PER_USER", 2)
+    return counted
+
+
+async def test_one_person_has_a_bounded_number_of_sockets(session: Any, fast: None, places: Counter[int]) -> None:
     cookie = await sync_to_async(session)("viewer")
-    before = consumers.DashboardConsumer.open_sockets.total()
     first, second, third = Socket(cookie), Socket(cookie), Socket(cookie)
     assert await first.open()
     assert await second.open()
@@ -159,4 +166,35 @@ async def test_one_person_has_a_bounded_number_of_sockets(
     assert await third.open()
     await second.leave()
     await third.leave()
-    assert consumers.DashboardConsumer.open_sockets.total() <= before
+    assert not places
+
+
+async def test_a_socket_that_its_server_cancels_gives_its_place_back(
+    session: Any, fast: None, places: Counter[int]
+) -> None:
+    """As a server does that stops and has waited long enough."""
+    socket = Socket(await sync_to_async(session)("viewer"))
+    await socket.open()
+    await socket.frame()
+    assert places.total() == 1
+
+    socket.future.cancel()
+    await asyncio.wait([socket.future])
+
+    assert not places
+
+
+async def test_a_socket_whose_reader_leaves_while_it_opens_gives_its_place_back(
+    session: Any, fast: None, places: Counter[int]
+) -> None:
+    async def send(message: Any) -> None:
+        raise ConnectionError("the reader has left")
+
+    async def receive() -> dict[str, str]:
+        return {"type": "websocket.connect"}
+
+    cookie = await sync_to_async(session)("viewer")
+    with pytest.raises(ConnectionError):
+        await consumers.DashboardConsumer.as_asgi()({"cookies": {"sessionid": cookie}}, receive, send)
+
+    assert not places

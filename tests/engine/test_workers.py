@@ -68,6 +68,16 @@ def test_a_command_reaches_a_worker_however_often_the_reply_is_lost(engine: Engi
     assert engine.workers.beat([info("h.1", state="draining")], ttl_ms=TTL_MS).commands == {"h.1": []}
 
 
+@pytest.mark.parametrize("told", ["h", "h.1"])
+def test_the_host_hears_at_once_that_it_or_one_of_its_workers_was_told_to_end(engine: Engine, told: str) -> None:
+    engine.workers.beat([info("h"), info("h.1")], ttl_ms=TTL_MS)
+    engine.news.wait(0)
+
+    engine.workers.command(told, "drain")
+
+    assert engine.news.wait(1) == [("workers", "h")]
+
+
 def test_who_leaves_in_good_order_is_forgotten_at_once(engine: Engine) -> None:
     engine.workers.beat([info("h"), info("h.1")], ttl_ms=TTL_MS)
     engine.workers.command("h.1", "stop")

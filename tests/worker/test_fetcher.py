@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from jobs.store.keys import SettingKeys, partition_keys
 from jobs.worker.batch import Batch
 from jobs.worker.fetcher import Fetcher
 from jobs.worker.line import STALL_SECONDS
+from jobs.worker.lookahead import Lookahead
 from jobs.worker.options import WorkerOptions
 from jobs.worker.settlement import Drop, Settlement
 from jobs.worker.slots import PoolSlots, Slot, Work
@@ -221,13 +223,15 @@ def test_what_waits_behind_a_long_job_goes_back_uncharged(
 
 
 def test_jobs_that_come_after_a_long_silence_have_not_waited_yet(
-    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    now = 0.0
+    monkeypatch.setattr("jobs.worker.line.monotonic", lambda: now)  # nor do they wait later, in a slow test
     gate.opened.set()
     start_fetcher(concurrency=2)
     parts.enqueue(count=200)
     eventually(lambda: len(gate.begun) == 200)
-    time.sleep(3 * STALL_SECONDS)
+    now = 3 * STALL_SECONDS
 
     ids = parts.enqueue(count=200)
 
@@ -433,52 +437,50 @@ def test_pools_share_slots_by_weight_and_use_what_others_leave(
     assert len(of_other & set(gate.begun)) == 1, "a pool that is held does not slow the other"
 
 
-def holding_some_ready(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> tuple[Fetcher, list[str]]:
-    """One slot, after jobs that were so short that many are held ready for it; of those that came then, one runs."""
-    gate.opened.set()
-    fetcher = start_fetcher(concurrency=1)
-    parts.enqueue(count=200)
-    eventually(lambda: len(gate.begun) == 200)
-    gate.opened.clear()
+@pytest.fixture
+def with_some_ready(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Fetcher, list[str]]:
+    """One job runs, and many are held ready behind it as after jobs that were short, however long they wait."""
+    monkeypatch.setattr("jobs.worker.line.STALL_SECONDS", math.inf)
+    monkeypatch.setattr(Lookahead, "jobs", lambda self, slots: 40)
     ids = parts.enqueue(count=50)
-    eventually(lambda: fetcher.pools[0].waiting > 1)
+    fetcher = start_fetcher(concurrency=1)
+    eventually(lambda: (len(gate.begun), fetcher.pools[0].waiting) == (1, 40))
     return fetcher, ids
 
 
 def test_what_has_not_begun_goes_back_when_something_was_changed(
-    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+    parts: Parts, gate: Gate, with_some_ready: tuple[Fetcher, list[str]]
 ) -> None:
     """Jobs that were short are held ready by the hundred; then one is long, and the pool is paused."""
-    fetcher, ids = holding_some_ready(parts, gate, start_fetcher)
+    fetcher, ids = with_some_ready
 
     parts.engine.pools.pause("default", by="a test")
     fetcher.reconsider()
 
-    assert parts.engine.pauses.settle(Scope("pool", "default"), timeout=0.15) <= 1, "one has begun and is not marked"
-    begun = len(gate.begun)
+    settle = parts.engine.pauses.settle
+    eventually(lambda: settle(Scope("pool", "default"), timeout=0.1) <= 1)  # one has begun and is not marked
     gate.opened.set()
-    eventually(lambda: fetcher.in_hand == 0)
-    assert len(gate.begun) == begun
     eventually(lambda: parts.states(ids) == {"ready", "succeeded"})
+    assert (len(gate.begun), fetcher.in_hand) == (1, 0)
 
 
 def test_while_it_is_held_what_has_not_begun_is_back_and_nothing_is_taken(
-    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+    parts: Parts, gate: Gate, with_some_ready: tuple[Fetcher, list[str]]
 ) -> None:
-    fetcher, ids = holding_some_ready(parts, gate, start_fetcher)
+    fetcher, ids = with_some_ready
 
     fetcher.hold(True)
 
-    eventually(lambda: fetcher.in_hand == 1, within=soon(5))
-    begun = list(gate.begun)
+    eventually(lambda: fetcher.in_hand == 1)
     gate.opened.set()
-    eventually(lambda: parts.states(begun[-1:]) == {"succeeded"})
-    left = [job_id for job_id in ids if job_id not in begun]
-    eventually(lambda: parts.states(left) == {"ready"})
-    assert (gate.begun, {parts.get(job_id).attempt for job_id in left}) == (begun, {0})
+    eventually(lambda: parts.states(ids[:1]) == {"succeeded"})
+    eventually(lambda: parts.states(ids[1:]) == {"ready"})
+    assert (gate.begun, {parts.get(job_id).attempt for job_id in ids[1:]}) == (ids[:1], {0})
 
     fetcher.hold(False)
-    eventually(lambda: parts.states(left) == {"succeeded"})
+    eventually(lambda: parts.states(ids) == {"succeeded"})
 
 
 @pytest.mark.parametrize("takes_nothing", [lambda fetcher: fetcher.hold(True), lambda fetcher: fetcher.quiesce()])
