@@ -234,6 +234,9 @@ class Pools:
             settings = wanted.get(name, PoolSettings())
             oldest_age = max(0, *ages, 0) / 1000 if ages else None
             slots_actual = sum(worker.pools[name] for worker in serving)
+            held = [(worker.paused.until_ms if worker.paused else 0, worker.pools[name]) for worker in serving]
+            held_until = min((until for until, _ in held), default=0)  # when the first host goes on
+            usable = sum(slots for until, slots in held if until == held_until)
             pools.append(
                 Pool(
                     name=name,
@@ -247,10 +250,10 @@ class Pools:
                     predicted_wait_seconds=_predicted_wait(
                         waiting=counts["ready"] - parked,
                         parked=parked,
-                        slots=slots_actual if settings.max_running is None else min(slots_actual, settings.max_running),
+                        slots=usable if settings.max_running is None else min(usable, settings.max_running),
                         pace=pace,
                         oldest_age=oldest_age or 0.0,
-                        paused_until=paused.pool_until_ms(name),
+                        paused_until=max(paused.pool_until_ms(name), held_until),
                         now_ms=now_ms,
                     ),
                     throughput_per_second=round(pace.rate, 3),
@@ -364,7 +367,8 @@ class _Pace(NamedTuple):
 def _predicted_wait(
     *, waiting: int, parked: int, slots: int, pace: _Pace, oldest_age: float, paused_until: int, now_ms: int
 ) -> float | None:
-    """See ``jobs.core.prediction``; None where nobody can know: paused without an end, or only parked jobs wait."""
+    """See ``jobs.core.prediction``; None where nobody can know: the pool, or each host of it, is paused without an end,
+    or only parked jobs wait."""
     if paused_until >= FOR_EVER_MS or (parked and not waiting):
         return None
     seconds = predicted_wait(

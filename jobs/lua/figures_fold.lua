@@ -24,6 +24,25 @@ local function decimal(number)
   return string.format('%.0f', number)
 end
 
+-- Names of windows for the long look back: their thousands are written once, their rests once a call. To write each
+-- number out would take longer than to look for its key.
+local rests = {}
+
+local function live_keys(first, last)
+  local keys, head = {}, nil
+  for window = first, last do
+    local rest = window % 1000
+    if rest == 0 or not head then
+      head = live .. decimal((window - rest) / 1000)
+    end
+    if not rests[rest] then
+      rests[rest] = string.format('%03d', rest)
+    end
+    keys[window - first + 1] = head .. rests[rest]
+  end
+  return keys
+end
+
 -- Figures by type. Names come from producers: beyond a number that no project has, they share one.
 local function new_types()
   return { of = {}, count = 0 }
@@ -105,11 +124,7 @@ local at = math.max(mark or current - FIRST_LOOK / WINDOW, current - keep_minute
 local folded, fields, steps = 0, 0, 0
 while at < goal and fields < MOST_FIELDS and steps < MOST_STEPS do
   local last = math.min(at + STEP, goal) - 1
-  local keys = {}
-  for window = at, last do
-    keys[#keys + 1] = live .. decimal(window)
-  end
-  if redis.call('EXISTS', unpack(keys)) == 0 then
+  if redis.call('EXISTS', unpack(live_keys(at, last))) == 0 then
     at = last + 1
   end
   while at <= last and fields < MOST_FIELDS do

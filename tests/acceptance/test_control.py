@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from jobs import enqueue_many, get_job, pools, scheduler, types, workers
 from jobs.core.pause import EVERYTHING, Scope
 from jobs.engine import get_engine
+from jobs.runtime.process import is_stopped
 from tests.acceptance.hosts import Host, Journal, Manage, StartHost
 from tests.support.wait import eventually, soon
 
@@ -101,6 +103,18 @@ def test_nothing_starts_from_the_acknowledged_pause_to_the_resume_under_load(
         eventually(lambda begun=begun: journal.count("began") > begun)
 
 
+def freeze_amid_its_jobs(host: Host, journal: Journal, slots: int) -> bool:
+    """Stops the host if each of its slots is inside a job: a job that has been let in and has not yet said so would
+    say so later, and be taken for one that began then. Whether it was so."""
+    host.signal_all(signal.SIGSTOP)
+    eventually(lambda: all(is_stopped(pid) for pid in host.tree))
+    words = Counter(word for word, _, pid in journal.lines() if pid in host.workers)
+    if words["began"] - words["ended"] == slots:
+        return True
+    host.signal_all(signal.SIGCONT)
+    return False
+
+
 def test_a_pause_is_true_though_a_host_is_frozen_with_jobs_in_its_hands(
     start_host: StartHost, journal: Journal
 ) -> None:
@@ -108,7 +122,7 @@ def test_a_pause_is_true_though_a_host_is_frozen_with_jobs_in_its_hands(
     fill(journal, 2_000, 0.01)
     eventually(lambda: len({pid for word, _, pid in journal.lines() if word == "began"}) == 2)
 
-    frozen.signal_all(signal.SIGSTOP)
+    eventually(lambda: freeze_amid_its_jobs(frozen, journal, slots=2))
     pools.pause("default")
     begun = journal.count("began")
     frozen.signal_all(signal.SIGCONT)

@@ -103,7 +103,7 @@ def test_required_containers_are_not_replaced_by_anything_else(run_suite):
 
 def test_the_processes_of_a_shared_run_have_nothing_in_common(run_suite, tmp_path):
     without_containers = {"DOCKER_HOST": "unix:///nowhere/engine.sock"}  # which take their time to start
-    ended = run_suite(POSSESSIONS, None, "-n", "2", files=("one", "two"), **without_containers)
+    ended = run_suite(POSSESSIONS, None, "-n", "2", "--no-migrations", files=("one", "two"), **without_containers)
 
     assert ended.returncode == 0, ended.stdout
     assert ", for each of 2 processes; Django " in ended.stdout, "the header says which servers ran"

@@ -63,9 +63,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.filterwarnings("ignore:Exception ignored in.*SpooledTemporaryFile"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One browser for a file of tests. Not for the session: its event loop would stand in the way of other tests."""
+    """One for all tests here, which open windows of their own: to start it takes longer than many of them. Not for the
+    session, since its event loop would stand in the way of other tests."""
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed (Debian: apt-get install chromium)")
@@ -160,35 +161,68 @@ def complaints() -> Iterator[Complaints]:
     assert not complaints.found
 
 
+class Windows:
+    """Browser contexts, which are dear to make, lent to one test after another: as if each were new."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._free: dict[bool, list[BrowserContext]] = {True: [], False: []}
+        self._lent: list[tuple[bool, BrowserContext]] = []
+
+    def lend(self, *, script: bool) -> BrowserContext:
+        """One that nobody uses, in which nothing is stored."""
+        context = self._free[script].pop() if self._free[script] else self._new(script)
+        self._lent.append((script, context))
+        return context
+
+    def take_back(self, origin: str) -> None:
+        """Closes what was opened in those that were lent, and forgets what was stored for this origin."""
+        for script, context in self._lent:
+            first, *others = context.pages
+            for page in others:
+                page.close()
+            context.clear_cookies()
+            context.clear_permissions()
+            protocol = context.new_cdp_session(first)
+            protocol.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+            protocol.detach()
+            self._free[script].append(context)
+        self._lent.clear()
+
+    def _new(self, script: bool) -> BrowserContext:
+        context = self._browser.new_context(reduced_motion="reduce", java_script_enabled=script)
+        context.set_default_timeout(PATIENCE_MS)
+        context.new_page()  # stays: without any page the window would go, and be made anew
+        return context
+
+
+@pytest.fixture(scope="package")
+def windows(browser: Browser) -> Windows:
+    return Windows(browser)
+
+
 Visit = Callable[..., Page]
 
 
 @pytest.fixture
-def visit(browser: Browser, site: Site, complaints: Complaints) -> Iterator[Visit]:
+def visit(windows: Windows, site: Site, complaints: Complaints) -> Iterator[Visit]:
     """``visit("operator", "/dashboard/", width=360, theme="dark")``: a page of that person, logged in."""
-    contexts: list[BrowserContext] = []
 
     def open_page(
         role: str, path: str = "/dashboard/", *, width: int = 1280, theme: str = "light", script: bool = True
     ) -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": 800},
-            color_scheme="dark" if theme == "dark" else "light",
-            java_script_enabled=script,
-            reduced_motion="reduce",
-        )
-        contexts.append(context)
-        context.set_default_timeout(PATIENCE_MS)
+        context = windows.lend(script=script)
         if role != "anonymous":
             context.add_cookies([{"name": "sessionid", "value": session(role), "url": site.url}])
         page = context.new_page()
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
         complaints.watch(page, site)
         page.goto(site.url + path)
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    windows.take_back(site.url)
 
 
 def session(role: str) -> str:

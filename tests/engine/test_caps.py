@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from jobs.core.job import JobSpec, Route, Unique
 from jobs.engine import Engine, new_token
 from jobs.engine.caps import PartitionLoad, shares
-from jobs.exceptions import PoolFull
+from jobs.exceptions import OutcomeUnknown, PoolFull
 from jobs.store.codec.ids import new_ids
 from jobs.store.keys import SettingKeys
 from jobs.store.topology import Topology
@@ -234,6 +237,24 @@ class TestMaxPending:
             steps.enqueue_many(1_600)
 
         assert steps.engine.pools.get("default").ready == 0
+
+    def test_who_finds_no_room_midway_since_others_came_is_told_how_far_it_went(
+        self, steps: Steps, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        steps.engine.pools.configure("default", max_pending=2_500)
+        run_ahead = steps.engine.store.run_ahead
+
+        def crowded(*arguments: Any, **options: Any) -> Iterator[Any]:
+            replies = run_ahead(*arguments, **options)
+            yield next(replies)
+            monkeypatch.undo()
+            steps.enqueue_many(1_000)
+            yield from replies
+
+        monkeypatch.setattr(steps.engine.store, "run_ahead", crowded)
+
+        with pytest.raises(OutcomeUnknown, match="At least 1,000 of 2,500 jobs were created, and then: The pool"):
+            steps.enqueue_many(2_500)
 
     def test_a_refused_job_leaves_neither_its_id_nor_its_key_behind(self, steps: Steps) -> None:
         steps.engine.pools.configure("default", max_pending=0)

@@ -90,10 +90,11 @@ def test_throughput_is_that_of_the_last_half_minute(steps: Steps, clock: ManualC
     assert steps.engine.pools.get("default").throughput_per_second == 0.0
 
 
-def serve(engine: Engine, slots: int, pool: str = "default") -> None:
-    """A live worker with so many slots."""
-    common: dict[str, Any] = {"host": "h", "hostname": "h", "pid": 1, "started_at_ms": 1, "state": "consuming"}
-    engine.workers.beat([WorkerInfo(id="h.1", pools={pool: slots}, **common)], ttl_ms=600_000)
+def serve(engine: Engine, slots: int, pool: str = "default", host: str = "h") -> None:
+    """A live host whose worker has so many slots."""
+    common: dict[str, Any] = {"host": host, "hostname": host, "pid": 1, "started_at_ms": 1, "state": "consuming"}
+    infos = [WorkerInfo(id=id, pools={pool: slots}, **common) for id in (host, f"{host}.1")]
+    engine.workers.beat(infos, ttl_ms=600_000)
 
 
 def run_for(steps: Steps, clock: ManualClock, seconds: float, jobs: int = 4) -> None:
@@ -156,6 +157,25 @@ class TestPredictedWait:
 
         steps.engine.pools.pause("default", by="ana")
         assert steps.engine.pools.get("default").predicted_wait_seconds is None
+
+    def test_a_pause_of_each_host_that_serves_it_is_one_too_and_of_some_leaves_fewer_slots(
+        self, steps: Steps, clock: ManualClock
+    ) -> None:
+        serve(steps.engine, 10, host="a")
+        serve(steps.engine, 10, host="b")
+        run_for(steps, clock, 0.5)
+        steps.enqueue_many(100)
+
+        def wait() -> float | None:
+            return steps.engine.pools.get("default").predicted_wait_seconds
+
+        assert wait() == 2.5
+        steps.engine.workers.pause("a", by="ana")
+        assert wait() == 5.0
+        steps.engine.workers.pause("b", by="ana", until=moment(clock.now_ms()) + timedelta(seconds=60))
+        assert wait() == 65.0
+        steps.engine.workers.pause("b", by="ana")
+        assert wait() is None
 
     def test_parked_jobs_wait_for_something_else(self, steps: Steps) -> None:
         steps.enqueue()

@@ -446,7 +446,7 @@ def with_some_ready(
     monkeypatch.setattr(Lookahead, "jobs", lambda self, slots: 40)
     ids = parts.enqueue(count=50)
     fetcher = start_fetcher(concurrency=1)
-    eventually(lambda: (len(gate.begun), fetcher.pools[0].waiting) == (1, 40))
+    eventually(lambda: (gate.begun, [pool.waiting for pool in fetcher.pools]) == (ids[:1], [40]))
     return fetcher, ids
 
 

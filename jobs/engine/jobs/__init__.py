@@ -50,7 +50,8 @@ class Jobs(StoredJobs):
         """Creates one job per payload (JSON objects). A caller's id or a unique key goes with exactly one payload.
 
         Raises PayloadTooLarge, DuplicateJob, OptionInvalid, PoolFull. Of several payloads either all are refused for
-        their size or for want of room, or none; after OutcomeUnknown in a later batch of 1,000 the earlier ones exist.
+        their size or for want of room, or none; after OutcomeUnknown in a later batch of 1,000 the earlier ones exist,
+        and those behind it may. So it is where others have filled the pool meanwhile.
         ``ids``: from ``new_ids`` for the same pool, one per payload, for callers that must know them before.
         """
         return self.creation.enqueue(spec, payloads, ids)

@@ -14,7 +14,7 @@ from jobs.engine.batches import batches
 from jobs.engine.caps import Pending
 from jobs.engine.holders import Holders, forget_id
 from jobs.engine.jobs.ids import checked_id
-from jobs.engine.jobs.refusals import id_taken, pool_full
+from jobs.engine.jobs.refusals import broken_off, id_taken, pool_full
 from jobs.engine.jobs.stored import StoredJobs
 from jobs.engine.jobs.unique_keys import UniqueKeys, claim_name, rounds
 from jobs.exceptions import DuplicateJob, OptionInvalid, OutcomeUnknown, PayloadTooLarge, PoolFull, StoreUnavailable
@@ -143,14 +143,14 @@ class Creation:
                     for job_id in parts.pop(0)
                 ]
         except PoolFull as full:
-            raise pool_full(spec, len(parts[0]), full, self._pending.of(spec.pool)) from None
+            refusal = pool_full(spec, len(parts[0]), full, self._pending.of(spec.pool))
+            if not created:
+                raise refusal from None
+            raise broken_off(len(created), len(all_ids), refusal) from full
         except StoreUnavailable as error:
             if not created:
                 raise
-            raise OutcomeUnknown(
-                f"{len(created):,} of {len(all_ids):,} jobs were created, and then: {error}",
-                fix="Look before you repeat it, or repeat it with the same ids.",
-            ) from error
+            raise broken_off(len(created), len(all_ids), error) from error
         return created
 
     def _create(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.core.job import JobSpec
-from jobs.exceptions import DuplicateJob, JobNotFound, PoolFull, SchedulerError, WrongState
+from jobs.exceptions import DuplicateJob, JobNotFound, OutcomeUnknown, PoolFull, SchedulerError, WrongState
 
 
 def id_taken(job_id: str) -> DuplicateJob:
@@ -28,6 +28,14 @@ def pool_full(spec: JobSpec, count: int, full: PoolFull, limit: int | None) -> P
     return PoolFull(
         f"The pool {spec.pool!r} has no room for {asked}: {str(full).rstrip('.')}, and at most {limit} may.",
         fix="Try again when some have run, or raise the limit: `manage.py pools limit`.",
+    )
+
+
+def broken_off(created: int, asked: int, error: SchedulerError) -> OutcomeUnknown:
+    """Of an enqueue of thousands some are there, when what is left meets an error; what was on its way may be too."""
+    return OutcomeUnknown(
+        f"At least {created:,} of {asked:,} jobs were created, and then: {error}",
+        fix="Look before you repeat it, or repeat it with the same ids.",
     )
 
 

@@ -14,8 +14,8 @@ from jobs.core.wording import did_you_mean
 from jobs.management import durations
 from jobs.management.arguments import Parser, Verbs, add_pause, not_negative, positive
 from jobs.management.base import VerbCommand
-from jobs.management.columns import POOLS, show_autoscale, show_pool
 from jobs.management.output import Output
+from jobs.management.serving import POOLS, show_autoscale, show_pool
 
 
 class Command(VerbCommand):

@@ -9,8 +9,8 @@ from jobs import api
 from jobs.core.states import JobState
 from jobs.management.arguments import Verbs, add_pause
 from jobs.management.base import VerbCommand
-from jobs.management.columns import POOLS, pause_words
 from jobs.management.output import Output
+from jobs.management.serving import POOLS, pause_words
 
 
 class Command(VerbCommand):

@@ -10,8 +10,8 @@ import msgspec
 from jobs import api
 from jobs.management.arguments import Parser, Verbs, add_pause
 from jobs.management.base import VerbCommand
-from jobs.management.columns import TYPES, type_state
 from jobs.management.output import Output
+from jobs.management.serving import TYPES, type_state
 
 
 class Command(VerbCommand):

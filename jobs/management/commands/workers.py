@@ -9,8 +9,8 @@ from jobs import api
 from jobs.api import Worker
 from jobs.management.arguments import Parser, Verbs, add_pause
 from jobs.management.base import VerbCommand
-from jobs.management.columns import WORKERS, show_worker
 from jobs.management.output import Output
+from jobs.management.serving import WORKERS, show_worker
 
 
 class Command(VerbCommand):
