@@ -109,6 +109,16 @@ def test_a_long_absence_is_caught_up_in_steps(partition: Partition) -> None:
     assert not list(partition.store.client.scan_iter(match=partition.keys.live.translate({123: 63, 125: 63}) + "*"))
 
 
+def test_the_first_look_finds_every_window_of_three_days(partition: Partition) -> None:
+    first = CURRENT - 3 * DAY // WINDOW
+    thousand = CURRENT - CURRENT % 1_000 - 20_000  # at which names get another beginning
+    windows = [first, *(thousand + rest for rest in (-1, 0, 1, 99, 100, 999, 1_000))]
+    partition.put({f"live:{window}": {"enqueued:t": 1} for window in windows})
+
+    assert fold(partition) == len(windows)
+    assert list(partition.state()["seconds"]) == [window * WINDOW for window in windows]
+
+
 def test_names_beyond_a_number_share_one(partition: Partition) -> None:
     partition.put({f"live:{CURRENT - 9}": {f"enqueued:type-{number:03}": 1 for number in range(250)}})
 
