@@ -1,4 +1,4 @@
-"""``python -m benchmarks engine│limits│pages│peers│sockets│wheel│workflows [--short] [--json]``.
+"""``python -m benchmarks engine│first-row│limits│pages│peers│sockets│wheel│workflows [--short] [--json]``.
 
 Exit code 1 when a bar is missed (not with ``--short``).
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import engine, limits, pages, peers, sockets, wheel, workflows
+from benchmarks import engine, first_row, limits, pages, peers, sockets, wheel, workflows
 
 MEASURES = {
     "engine": engine.run,  # the engine beside the bare ceiling
+    "first-row": first_row.run,  # how soon the first row of a list is in sight, in a browser
     "limits": limits.run,  # jobs with limits beside jobs without
     "pages": pages.run,  # pages of the dashboard with a million jobs beside a few
     "peers": peers.run,  # beside other queues

@@ -58,10 +58,11 @@ class Seeder:
     def make(self, number: int, *, batch: int = BATCH) -> None:
         """So many jobs, in batches that take turns through the mix."""
         for start in range(0, number, batch):
-            self._batch(self.MIX[self._turn % len(self.MIX)], min(batch, number - start))
+            self.make_of(self.MIX[self._turn % len(self.MIX)], min(batch, number - start))
             self._turn += 1
 
-    def _batch(self, state: str, number: int) -> None:
+    def make_of(self, state: str, number: int) -> None:
+        """So many jobs in one state, a thousand at most."""
         from jobs.core.job import JobSpec
 
         # What is to end has a pool of its own, so that a lease takes just that.

@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Response, expect
+from playwright.sync_api import Page, Response, Route, expect
 
 from dashboard import feed
 from tests.browser.conftest import Complaints, Visit, settle
@@ -16,10 +16,19 @@ from tests.browser.test_everywhere import OTHERS, PAGES, found_by_axe
 from tests.browser.test_live import store_of_its_own as store_of_its_own
 from tests.dashboard.seeding import Shop
 from tests.support.valkey import ValkeyServer
+from tests.support.wait import eventually
 
 FIRST_VISIT, NEXT_VISIT, SCRIPTS = 120_000, 25_000, 60_000  # bytes, packed
 REQUESTS, NODES = 12, 1_500
 TARGET = 44  # px
+
+PAGE_BYTES, STYLE_SHEETS, STYLE_BYTES = 100_000, 5, 52_000  # not packed, as they come from a development server
+LOADED = """performance.getEntriesByType("resource").map((each) => ({
+  name: new URL(each.name).pathname,
+  kind: each.initiatorType,
+  blocks: each.renderBlockingStatus === "blocking",
+  bytes: each.encodedBodySize,
+}))"""
 
 FOLDED = "details:not([open]) *, datalist *"
 LAID_OUT = f"document.querySelectorAll('*').length - document.querySelectorAll('{FOLDED}').length"
@@ -69,6 +78,38 @@ class TestWeight:
         assert sum(packed.values()) <= FIRST_VISIT
         assert packed[page.url] <= NEXT_VISIT  # all else is kept by the browser
         assert sum(size for url, size in packed.items() if url.endswith(".js")) <= SCRIPTS
+
+
+class TestFirstRow:
+    """How soon it is in sight is measured by ``python -m benchmarks first-row``; here is what that time hangs on."""
+
+    def test_it_waits_for_the_page_and_five_small_style_sheets(self, visit: Visit, shop: Shop) -> None:
+        shop.many_dead(60)
+        page = visit("viewer", "/dashboard/jobs/?state=dead")
+        loaded = page.evaluate(LOADED)
+        awaited = [each for each in loaded if each["blocks"]]
+
+        assert page.evaluate("performance.getEntriesByType('navigation')[0].encodedBodySize") <= PAGE_BYTES
+        assert [each["kind"] for each in awaited] == ["link"] * len(awaited)
+        assert len(awaited) <= STYLE_SHEETS
+        assert sum(each["bytes"] for each in awaited) <= STYLE_BYTES
+        asked = [each["name"].rpartition(".")[2] for each in loaded if each["name"].endswith((".css", ".js"))]
+        assert asked == sorted(asked), "styles are asked for before scripts"
+
+    def test_it_is_drawn_before_any_script_has_come(self, visit: Visit, shop: Shop) -> None:
+        shop.dead()
+        page = visit("viewer", "/livez")
+        held: list[Route] = []
+        page.route("**/*.js", held.append)
+
+        page.goto(f"{site_of(page)}/dashboard/jobs/?state=dead", wait_until="commit")
+
+        page.wait_for_selector("#rows > tr")
+        eventually(lambda: page.evaluate("performance.getEntriesByName('first-contentful-paint').length") == 1)
+        assert held
+        for route in held:
+            route.continue_()
+        page.unroute_all(behavior="ignoreErrors")
 
 
 class TestCalm:

@@ -148,6 +148,11 @@ def fits(page: Page) -> bool:
     return bool(page.evaluate(FITS))
 
 
+CUT_OFF = """[...document.querySelectorAll(".scroll")]
+  .filter((box) => box.scrollWidth > box.clientWidth + 1)
+  .map((box) => box.getAttribute("aria-label"))"""
+
+
 def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
     page = visit("administrator")
     jobs = [f"/dashboard/jobs/{job_id}/" for job_id in full.values()]
@@ -158,6 +163,8 @@ def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
             page.set_viewport_size({"width": width, "height": 800})
 
             assert fits(page), (path, width)
+            if width <= 720:
+                assert page.evaluate(CUT_OFF) == [], (path, width)
     page.goto(page.url.partition("/dashboard")[0] + "/dashboard/pools/")
     for width in (730, 900, 1100, 1300, 1440):
         page.set_viewport_size({"width": width, "height": 800})
