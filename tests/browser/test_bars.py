@@ -100,7 +100,7 @@ class TestFirstRow:
         shop.dead()
         page = visit("viewer", "/livez")
         held: list[Route] = []
-        page.route("**/*.js", held.append)
+        page.route("**/*.js", lambda route: held.append(route))
 
         page.goto(f"{site_of(page)}/dashboard/jobs/?state=dead", wait_until="commit")
 
