@@ -31,15 +31,18 @@ LIST, EMPTY = "/dashboard/jobs/?state=dead", "/livez"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking")
 
+# No loop of frames: drawing them, which the processor does here, would itself delay what is waited for.
 WATCH = """
-const drawn = () => { window.firstRowAt = performance.now(); };
-const look = () => {
-  if (!document.querySelector("#rows > tr")) return requestAnimationFrame(look);
-  const afterFrame = new MessageChannel();
-  afterFrame.port1.onmessage = drawn;
-  afterFrame.port2.postMessage(null);
-};
-requestAnimationFrame(look);
+const rows = new MutationObserver(() => {
+  if (!document.querySelector("#rows > tr")) return;
+  rows.disconnect();
+  requestAnimationFrame(() => {
+    const afterFrame = new MessageChannel();
+    afterFrame.port1.onmessage = () => { window.firstRowAt = performance.now(); };
+    afterFrame.port2.postMessage(null);
+  });
+});
+rows.observe(document, { childList: true, subtree: true });
 """
 
 TIMES = """() => {
