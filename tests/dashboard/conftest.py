@@ -13,6 +13,7 @@ from dashboard.api import pace
 from jobs import api
 from tests.dashboard.asking import Program
 from tests.dashboard.seeding import Shop
+from tests.support.runs import Runs
 
 ROLES = {
     "stranger": (),
@@ -95,3 +96,8 @@ def root(db: None) -> Program:
     """One that may do everything."""
     User.objects.create_superuser("root")
     return Program(api.tokens.create("root")[0])
+
+
+@pytest.fixture
+def runs(shop: Shop) -> Runs:
+    return Runs(shop.engine)
