@@ -19,6 +19,7 @@ PAST = {
     "autoscale": "set the autoscaling of",
     "backfill": "backfilled",
     "cancel": "cancelled",
+    "confirm": "confirmed",
     "create": "created",
     "delete": "deleted",
     "discard": "discarded",
@@ -71,12 +72,24 @@ class Deed:
 
     @property
     def did(self) -> str:
-        """``resubmitted job``; an action without a word of its own is shown as it is."""
+        """``resubmitted job``; before an operation ``asked to resubmit jobs:``. An action without a word of its own is
+        shown as it is.
+        """
         _, _, verb = self.entry.action.partition(".")
         if verb not in PAST:
             return self.entry.action
+        if self.entry.target.startswith(OPERATION):
+            return f"asked to {verb.replace('-', ' ')} jobs:"  # what has been done, its page says
+        if self._noun == "bulk":
+            return f"{PAST[verb]} {OPERATION.strip()}"
         noun = "" if self._noun == "scheduler" or self.number is not None else f" {self._noun}"
         return PAST[verb] + (noun or " everything" if self._noun == "scheduler" else noun)
+
+    @property
+    def did_to_it(self) -> str:
+        """``resubmitted``, on the page of the thing itself."""
+        verb = self.entry.action.partition(".")[2]
+        return PAST.get(verb, verb)
 
     @property
     def number(self) -> int | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
 
 from dashboard.formats import duration, shortened
+from jobs.api.audit import AuditRecord
 from jobs.core.fingerprint import FOREIGN, FRAME
 from jobs.core.job import Attempt, Job
 from jobs.core.states import JobState
+
+CANCELLED = JobState.CANCELLED
 
 WIDEST = 24
 """Parts get whole-number widths from 1 to this, so that the style sheet can carry them (no inline styles)."""
@@ -26,6 +29,16 @@ OUTCOME_STATES = {
     "snoozed": "scheduled",
 }
 """Outcome of an attempt → the state whose colour and shape it is shown in."""
+
+
+RESUBMITTED, CANCELLED_BY = "Resubmitted", "Cancelled"
+
+ACTS = {
+    "job.resubmit": ("ready", RESUBMITTED),
+    "job.run_now": ("ready", "Made ready"),
+    "job.cancel": (str(CANCELLED), CANCELLED_BY),
+}
+"""Action in the audit log → the state that the job came to by it, and what is said of it."""
 
 
 @dataclass(frozen=True)
@@ -130,18 +143,32 @@ def busy_words(found: list[Part]) -> str:
     return f"{duration(running)} of {duration(total)} was running" if total and running else ""
 
 
-def changes(job: Job) -> list[Change]:
-    """Every change of state that is on record, oldest first. Of attempts beyond those kept nothing is known."""
+def changes(job: Job, done_to: Sequence[AuditRecord] = ()) -> list[Change]:
+    """Every change of state that is on record, oldest first, with what people did to it (``done_to``). Of attempts
+    beyond those kept nothing is known.
+    """
     scheduled = job.run_at > job.created_at and (not job.attempts or job.attempts[0].attempt == 1)
     delay = (job.run_at - job.created_at).total_seconds()
     first = job.state == JobState.SCHEDULED and scheduled
     created = Change(
         job.created_at, "scheduled" if first else "ready", "Created", f"due {duration(delay)} later" if first else ""
     )
-    return [created, *sorted(_later_changes(job), key=lambda change: change.at)]
+    acts = [act for entry in done_to if (act := _act(entry))]
+    return [created, *sorted([*_later_changes(job, {act.what for act in acts}), *acts], key=lambda change: change.at)]
 
 
-def _later_changes(job: Job) -> Iterator[Change]:
+def _act(entry: AuditRecord) -> Change | None:
+    """What somebody changed of its state: who, and why."""
+    after = entry.after if isinstance(entry.after, dict) else {}
+    state, what = ACTS.get(entry.action, ("", ""))
+    if entry.action == "job.cancel" and after.get("state") != CANCELLED:
+        state, what = "leased", "Asked to stop"
+    why = f"{entry.who}: {entry.reason}" if entry.reason else entry.who
+    return Change(entry.at, state, what, why) if what else None
+
+
+def _later_changes(job: Job, acts: Set[str]) -> Iterator[Change]:
+    """``acts``: what is told already with who did it."""
     told = False
     for attempt, following in zip_longest(job.attempts, job.attempts[1:]):
         if attempt.started_at:
@@ -152,9 +179,9 @@ def _later_changes(job: Job) -> Iterator[Change]:
             state = _state_after(job, attempt, final=final, resubmitted=_was_last(attempt, following))
             why = attempt_error(attempt)
             yield Change(attempt.finished_at, state, f"Attempt {attempt.attempt} {attempt.outcome}", why)
-    if job.resubmissions and job.attempt == 0 and job.ready_at:
-        yield Change(job.ready_at, "ready", "Resubmitted", "attempts are counted anew")
-    if job.is_terminal and job.finished_at and not told:
+    if job.resubmissions and job.attempt == 0 and job.ready_at and RESUBMITTED not in acts:
+        yield Change(job.ready_at, "ready", RESUBMITTED, "attempts are counted anew")
+    if job.is_terminal and job.finished_at and not told and not (job.state == CANCELLED and CANCELLED_BY in acts):
         yield Change(job.finished_at, str(job.state), f"Ended as {job.state}", "")
 
 

@@ -19,6 +19,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dashboard import reads, stories, timeline
 from dashboard.actions.jobs import possible, successor_of
+from dashboard.deeds import Deed
 from dashboard.figures import figures, version
 from dashboard.filters import Filters
 from dashboard.links import job_fragment_url, job_url, own_address
@@ -248,6 +249,7 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
     if why is not None and why.code not in stories.TOLD_ANYWAY:
         finding = why.message
     found = timeline.parts(job, overall.now)
+    done_to = reads.done_to(job.id, DONE_SHOWN)
     return {
         "job": job,
         "here": job_url(job.id),
@@ -259,13 +261,13 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
         "successor": successor_of(job),
         "parts": found,
         "busy": timeline.busy_words(found),
-        "changes": timeline.changes(job),
+        "changes": timeline.changes(job, done_to or ()),
         "attempts": list(reversed(job.attempts)),
         "same_error": timeline.same_error(job),
         "progress": stories.progress_of(job, overall.now),
         **_log(job),
         "command": _command(job),
-        "done_to": reads.done_to(job.id, DONE_SHOWN),
+        "done_to": done_to and [Deed(entry) for entry in done_to],
         "same_death": _same_death(job, overall),
         "reveals": may(request.user, ADMINISTER) and MASK in repr((job.payload, job.result, job.meta, job.error)),
         "fragment_url": job_fragment_url(job.id),
@@ -277,7 +279,7 @@ def _same_death(job: Job, overall: Overall) -> ErrorGroup | None:
     if job.state != JobState.DEAD:
         return None
     mark = fingerprint_of(job.error)
-    newest = reads.error_groups(JobFilter(states=(JobState.DEAD,)), SAME_LOOKED_AT)
+    newest = reads.error_groups(JobFilter(states=(JobState.DEAD,)), SAME_LOOKED_AT).groups
     return next((group for group in newest if group.fingerprint == mark), None)
 
 

@@ -111,6 +111,8 @@ class Question:
     detail: str = ""
     number: int | None = None
     hidden: tuple[tuple[str, str], ...] = ()
+    button: str = ""
+    """What its button says, where that is not the action and the number."""
     chooses: bool = False
     """The answer is no order yet, but leads to the next question."""
     problem: str = ""

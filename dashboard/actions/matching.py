@@ -54,7 +54,7 @@ class NumberForm(ActionForm):
 
     def clean_typed(self) -> str:
         if number_of(self.cleaned_data["typed"]) != self.number:
-            raise forms.ValidationError(f"Nothing was done: type {self.number} to confirm.")
+            raise forms.ValidationError(f"Nothing was done: type {self.number:,} to confirm.")
         return str(self.number)
 
 
@@ -115,6 +115,7 @@ class MatchingAction(Action):
             else f"{self.says} They are counted first, which takes a while; then you are asked again.",
             (),
             number=number,
+            button="" if exact else "Count them first",
             detail=f"All that match {filters.words or 'no filter'} as of {moment(selection.until)}. What arrives later "
             "is not touched, and neither is one that lives on and ends again.",
             hidden=(

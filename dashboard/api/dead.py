@@ -29,7 +29,7 @@ def list_dead(request: HttpRequest, words: Query[DeadWords]) -> Any:
 
 @router.get("/groups", auth=seen, response=answers.Groups)
 def groups(request: HttpRequest, words: Query[Narrowing]) -> Any:
-    """The newest 1,000 dead jobs that match, grouped by the error that killed them, the most frequent first."""
+    """The newest 1,000 dead jobs that match, of the newest 5,000, by the error that killed them, commonest first."""
     found = api.error_groups(_dead(request), sample=GROUPED)
     return {"items": [group.as_dict() for group in found], "next_cursor": None}
 

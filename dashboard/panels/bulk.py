@@ -13,6 +13,7 @@ from dashboard.filters import words_of
 from dashboard.formats import count, duration, plural
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
+from dashboard.trials import trial_of
 from jobs.api import BulkNotFound, BulkOperation
 from jobs.core.bulk import ALLOWED
 from jobs.core.job import moment
@@ -73,6 +74,11 @@ class Line:
         return f"{verb} the other {count(self.left)}"
 
     @property
+    def call_off(self) -> str:
+        """What the button says that ends it. ``Cancel`` would say the contrary beside ``Cancel 4,812 jobs``."""
+        return "Stop here" if self.operation.handled else "Call it off"
+
+    @property
     def filter(self) -> str:
         """What they had to match, as words; states that go without saying are left out."""
         if self.operation.request.undoes:
@@ -120,7 +126,7 @@ class Line:
             case "waiting" if not operation.handled:
                 return f"{plural(operation.total, 'job matches', 'jobs match')}. Nothing has been done yet."
             case "waiting":
-                return f"{plural(operation.done, 'job')} of {count(operation.total)} {done} to try. See how they fare."
+                return f"{plural(operation.done, 'job')} of {count(operation.total)} {done} to try."
         if self.begins_in:
             return f"{plural(operation.total, 'job')} will be {done} in {duration(self.begins_in)}."
         text = f"{count(operation.done)} of {plural(operation.total, 'job')} {done}"
@@ -158,6 +164,7 @@ class Bulk(Panel):
             return {"missing": error}
         return {
             "one": Line(operation, overall.now),
+            "trial": trial_of(operation, overall),
             "refusals": reads.bulk_refusals(id, REFUSALS_SHOWN) if operation.refused else {},
             "unattended": not operation.is_over and operation.state != "waiting" and not overall.hosts,
         }

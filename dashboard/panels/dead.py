@@ -12,10 +12,13 @@ from dashboard.filters import Filters
 from dashboard.overall import Overall
 from dashboard.panels.base import Badge
 from dashboard.panels.jobs import Jobs
-from jobs.api import ErrorGroup, Page
+from dashboard.reads import Groups
+from jobs.api import Page
 
 SAMPLE = 200
 """So many of the newest dead jobs that match are grouped by their error. The page says so when there are more."""
+
+NONE = Groups([], is_whole=True)
 
 
 class Dead(Jobs):
@@ -45,13 +48,13 @@ class Dead(Jobs):
         context = super().updates(request, overall)
         filters = context["filters"]
         shown = overall.count("dead") and not filters.cursor
-        found = reads.error_groups(filters.selection(overall.now), SAMPLE) if shown else []
+        found = reads.error_groups(filters.selection(overall.now), SAMPLE) if shown else NONE
         return context | _summary(filters, overall, found)
 
 
-def _groups_from(page: Page, filters: Filters, overall: Overall) -> list[ErrorGroup]:
+def _groups_from(page: Page, filters: Filters, overall: Overall) -> Groups:
     """What the newest that match died of; nothing on the pages after the first."""
-    return [] if filters.cursor else reads.error_groups_from(page, filters.selection(overall.now), SAMPLE)
+    return NONE if filters.cursor else reads.error_groups_from(page, filters.selection(overall.now), SAMPLE)
 
 
 def _group(filters: Filters, overall: Overall) -> dict[str, Any]:
@@ -68,13 +71,13 @@ def _group(filters: Filters, overall: Overall) -> dict[str, Any]:
     }
 
 
-def _summary(filters: Filters, overall: Overall, found: list[ErrorGroup]) -> dict[str, Any]:
+def _summary(filters: Filters, overall: Overall, found: Groups) -> dict[str, Any]:
     """The heading and the groups above the list: of the newest that match."""
-    sampled, dead = sum(group.count for group in found), overall.count("dead")
+    sampled, dead = sum(group.count for group in found.groups), overall.count("dead")
     return {
-        "groups": found,
+        "groups": found.groups,
         "sampled": sampled,
-        "newest_only": sampled >= SAMPLE and sampled != dead,  # fewer are all that match
+        "newest_only": not found.is_whole and sampled != dead,
         "chips": [chip for chip in filters.chips if chip.word != "state"],
         "dead": dead,
     }

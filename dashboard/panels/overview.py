@@ -79,7 +79,7 @@ class Overview(Panel):
 def _groups(overall: Overall) -> list[ErrorGroup]:
     if overall.trouble or not overall.count("dead"):
         return []
-    return reads.error_groups(JobFilter(states=(JobState.DEAD,)), SAMPLE)
+    return reads.error_groups(JobFilter(states=(JobState.DEAD,)), SAMPLE).groups
 
 
 def _of_the_store(over: trends.Range, overall: Overall) -> dict[str, Any]:

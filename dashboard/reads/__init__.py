@@ -12,6 +12,8 @@ from django.dispatch import receiver
 from dashboard.reads import of_pools, of_runs, of_schedules, whole
 from dashboard.reads.of_jobs import (
     LOOKS_AT,
+    Groups,
+    bulk_done,
     bulk_operation,
     bulk_operations,
     bulk_refusals,
@@ -73,8 +75,10 @@ def _forget(*, setting: str, **_: Any) -> None:
 
 __all__ = [
     "LOOKS_AT",
+    "Groups",
     "Verdict",
     "backlog",
+    "bulk_done",
     "bulk_operation",
     "bulk_operations",
     "bulk_refusals",

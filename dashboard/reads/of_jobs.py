@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 from django.db import DatabaseError
@@ -18,6 +20,13 @@ from jobs.exceptions import JobNotFound, WrongState
 LOOKS_AT = 1_000
 """A list looks at so many jobs for those that a filter wants before it answers, and offers to look further: with any
 backlog it answers at once."""
+
+
+class Groups(NamedTuple):
+    """Errors that jobs died of, the commonest first. ``is_whole``: of all jobs that match; else of the newest."""
+
+    groups: list[ErrorGroup]
+    is_whole: bool
 
 
 def _shown(job: Job) -> Job:
@@ -75,26 +84,27 @@ def done_to(job_id: str, limit: int) -> Sequence[AuditRecord] | None:
         return None
 
 
-def error_groups(selection: JobFilter, sample: int) -> list[ErrorGroup]:
+def error_groups(selection: JobFilter, sample: int) -> Groups:
     """The newest ``sample`` dead jobs that match, by what they died of."""
     with asking():
-        return api.error_groups(selection, sample=sample, look_at=LOOKS_AT)
+        found = api.newest_dead(selection, sample, LOOKS_AT)
+        return Groups(api.group_errors(found.jobs), found.is_whole)
 
 
-def error_groups_from(page: Page, selection: JobFilter, sample: int) -> list[ErrorGroup]:
+def error_groups_from(page: Page, selection: JobFilter, sample: int) -> Groups:
     """The same, where the first page of these jobs has been read: it is not looked through again."""
-    jobs, left = page.items[:sample], LOOKS_AT - page.scanned
+    jobs, left, older = page.items[:sample], LOOKS_AT - page.scanned, page.next_cursor
     with asking():
-        if page.next_cursor and len(jobs) < sample and left > 0:
-            more = sample - len(jobs)
-            jobs += api.list_jobs(selection, cursor=page.next_cursor, limit=more, look_at=left).items
-        return api.group_errors(jobs)
+        if older and len(jobs) < sample and left > 0:
+            more = api.list_jobs(selection, cursor=older, limit=sample - len(jobs), look_at=left)
+            jobs, older = jobs + more.items, more.next_cursor
+        return Groups(api.group_errors(jobs), is_whole=not older and len(page.items) <= sample)
 
 
 def dead_sample(selection: JobFilter, sample: int) -> list[Job]:
     """The newest dead jobs that match, as far as they are among those that are looked at."""
     with asking():
-        return [_shown(job) for job in api.newest_dead(selection, sample, LOOKS_AT)]
+        return [_shown(job) for job in api.newest_dead(selection, sample, LOOKS_AT).jobs]
 
 
 def count_within(selection: JobFilter, seconds: float) -> tuple[int, bool]:
@@ -120,6 +130,12 @@ def bulk_operation(id: str) -> BulkOperation:
     """One operation, or BulkNotFound."""
     with asking():
         return api.bulk.get(id)
+
+
+def bulk_done(id: str, limit: int) -> list[str]:
+    """The first jobs that it was done to, by id."""
+    with asking():
+        return list(islice((job for job, what in api.bulk.results(id) if what == "done"), limit))
 
 
 def bulk_refusals(id: str, limit: int) -> dict[str, str]:

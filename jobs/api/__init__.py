@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jobs.api import audit, bulk, matching, mutes, pools, reach, scheduler, stats, topology, types, workers, workflows
 from jobs.api.bulk import amove, move
 from jobs.api.configuration import Setting, settings
-from jobs.api.dead_letters import ErrorGroup, aerror_groups, error_groups, group_errors, newest_dead
+from jobs.api.dead_letters import DeadSample, ErrorGroup, aerror_groups, error_groups, group_errors, newest_dead
 from jobs.api.following import follow
 from jobs.api.handle import JobHandle
 from jobs.api.job_type import JobType, job
@@ -123,6 +123,7 @@ __all__ = [
     "Context",
     "Cron",
     "Dead",
+    "DeadSample",
     "EnqueueRequest",
     "ErrorGroup",
     "Exponential",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -49,16 +49,22 @@ class ErrorGroup(msgspec.Struct, kw_only=True):
         return {**fields, "first_seen": iso(self.first_seen), "last_seen": iso(self.last_seen)}
 
 
+class DeadSample(NamedTuple):
+    """Dead jobs, newest first. ``is_whole``: these are all that match; else older ones were not looked at."""
+
+    jobs: list[Job]
+    is_whole: bool
+
+
 def error_groups(
     filter: JobFilter | None = None, *, sample: int = SAMPLE, look_at: int = LOOKED_AT
 ) -> list[ErrorGroup]:
     """The groups among the newest ``sample`` dead jobs that match, largest first.
 
-    Counts are of the sample: their sum below ``sample`` means that all matching jobs were looked at.
+    Counts are of the sample, for which no more than the newest ``look_at`` dead jobs are looked at. Who has to know
+    whether these were all takes ``newest_dead`` and ``group_errors``.
     """
-    return group_errors(
-        newest_dead(msgspec.structs.replace(filter or JobFilter(), states=(JobState.DEAD,)), sample, look_at)
-    )
+    return group_errors(newest_dead(filter or JobFilter(), sample, look_at).jobs)
 
 
 def group_errors(jobs: Iterable[Job]) -> list[ErrorGroup]:
@@ -99,16 +105,17 @@ def group_errors(jobs: Iterable[Job]) -> list[ErrorGroup]:
 aerror_groups = twin(error_groups)
 
 
-def newest_dead(filter: JobFilter, sample: int, look_at: int = LOOKED_AT) -> list[Job]:
+def newest_dead(filter: JobFilter, sample: int = SAMPLE, look_at: int = LOOKED_AT) -> DeadSample:
     """The newest that match among the newest ``look_at``: what is rare is not looked for to the end of the list."""
+    dead = msgspec.structs.replace(filter, states=(JobState.DEAD,))
     jobs: list[Job] = []
     cursor: str | None = None
     looked = 0
     while len(jobs) < sample and looked < look_at:
-        page = list_jobs(filter, cursor=cursor, limit=sample - len(jobs), look_at=look_at - looked)
+        page = list_jobs(dead, cursor=cursor, limit=sample - len(jobs), look_at=look_at - looked)
         jobs += page.items
         looked += page.scanned
         cursor = page.next_cursor
         if cursor is None:
-            break
-    return jobs
+            return DeadSample(jobs, is_whole=True)
+    return DeadSample(jobs, is_whole=False)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs import JobFilter, enqueue
-from jobs.api import enqueue_many, error_groups, mutes
+from jobs.api import enqueue_many, error_groups, mutes, newest_dead
 from jobs.api.dead_letters import LOOKED_AT
 from jobs.core.fingerprint import fingerprint, normalised, own_frame
 from jobs.engine import Failure, get_engine
@@ -56,6 +56,8 @@ def test_the_sample_bounds_what_is_looked_at() -> None:
     drain()
 
     assert [group.count for group in error_groups(sample=3)] == [3]
+    assert (newest_dead(JobFilter(), sample=3).is_whole, newest_dead(JobFilter()).is_whole) == (False, True)
+    assert newest_dead(JobFilter(type="math.odd"), look_at=3) == ([], False)
 
 
 def test_a_group_is_json() -> None:

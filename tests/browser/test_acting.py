@@ -46,7 +46,7 @@ def test_a_group_is_resubmitted_and_watched_until_it_is_done_and_undone(visit: V
     worker.step()
     worker.step()
     expect(page.get_by_text("5 of 12 jobs resubmitted")).to_be_visible()
-    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Stop here").click()
     expect(page.get_by_text("The other 7 are as they were.")).to_be_visible()
     expect(page.locator("h1 + .tag")).to_have_text("cancelled")
     page.get_by_role("link", name="Undo").click()

@@ -87,7 +87,7 @@ def test_a_bulk_operation_outlives_the_web_process_and_is_cancelled_midway_from_
 
     settle(page)
     assert eventually(lambda: (seen := shown(page)) > gone_on and seen) < JOBS, "it shows how far it has come meanwhile"
-    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Stop here").click()
     expect(page.locator("h1 + .tag")).to_have_text("cancelled")
     expect(page.locator(".say")).to_contain_text("are as they were")
 

@@ -83,6 +83,15 @@ def test_groups_are_a_table_in_text(cli, dead):
     assert row.endswith("OSError: user <n> not found")
 
 
+def test_groups_of_the_newest_alone_say_so(cli, dead, monkeypatch):
+    monkeypatch.setattr("jobs.management.commands.dlq.GROUPED", 2)
+    dead()
+    assert cli("dlq", "groups").err == ""
+    dead(), dead()
+
+    assert cli("dlq", "groups").err == "Only the newest 2 are grouped: there may be more.\n"
+
+
 def test_what_the_table_of_groups_names_can_be_muted(cli, dead):
     dead("user 17 not found")
     fingerprint = cli("dlq", "groups").out.splitlines()[1].split("\t")[0]

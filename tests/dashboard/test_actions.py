@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard import reads
+from dashboard import reads, trials
 from dashboard.actions import BY_SLUG, matching
 from dashboard.actions.views import ASKED_FROM
 from dashboard.filters import PAGE_MAX
@@ -245,11 +245,12 @@ class TestAllThatMatch:
         dead = [shop.dead() for _ in range(3)]
         question = self.question(operator, search="insufficient")
         assert "Resubmit more than 1 jobs?" in text(question)
+        assert "Go back Count them first" in text(question)
         page = self.answer(operator, question)["Location"]
         self.work(shop)
 
         waiting = text(operator.get(page))
-        assert "3 jobs match. Nothing has been done yet. Resubmit 3 jobs Cancel" in waiting
+        assert "3 jobs match. Nothing has been done yet. Resubmit 3 jobs Call it off" in waiting
         assert {shop.state(job_id) for job_id in dead} == {"dead"}
         asked = operator.get("/dashboard/actions/bulk/confirm/", {"id": shop.engine.bulk.newest()[0].id})
         assert "Resubmit 3 jobs?" in text(asked)
@@ -276,6 +277,45 @@ class TestAllThatMatch:
         assert "2 of 5 jobs resubmitted" in text(login("viewer").get(page))
         worker.tick()
         assert "5 of 5 jobs resubmitted." in text(login("viewer").get(page))
+
+    @pytest.mark.parametrize(("state", "told"), [("ready", "cancelled Cancelled"), ("leased", "running Asked to stop")])
+    def test_the_history_of_a_job_says_who_cancelled_it(
+        self, operator: Client, shop: Shop, state: str, told: str
+    ) -> None:
+        job_id = shop.in_state(state)
+        send(operator, "/dashboard/actions/job/cancel/", {"id": job_id, "reason": "no need"})
+
+        words = text(operator.get(f"/dashboard/jobs/{job_id}/")).partition("Every change")[2]
+
+        assert f"{told} operator: no need" in words
+        assert "Ended as cancelled" not in words
+
+    def test_after_a_trial_it_says_how_those_jobs_fare(self, operator: Client, shop: Shop) -> None:
+        jobs = [shop.dead() for _ in range(4)]
+        page = self.answer(operator, self.question(operator), trial="3")["Location"]
+        self.work(shop)
+        tried = [job_id for job_id in jobs if shop.state(job_id) == "ready"]
+        shop.fail(tried[0], "dead")
+        shop.succeed(tried[1])
+
+        waiting = text(operator.get(page))
+
+        assert "3 jobs of 4 resubmitted to try. Resubmit the other 1 Stop here" in waiting
+        fare = waiting.partition("How they fare")[2].partition("Asked for")[0]
+        assert sorted(fare.partition(".")[0].strip().split(", ")) == ["1 dead", "1 ready", "1 succeeded"]
+        assert fare.count("email.send") == 3
+        assert fare.index("insufficient funds") < fare.rindex("email.send"), "those that died come first"
+
+    def test_of_a_long_trial_the_first_are_looked_at(
+        self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(trials, "LOOKED_AT", 2)
+        for _ in range(4):
+            shop.dead()
+        page = self.answer(operator, self.question(operator), trial="3")["Location"]
+        self.work(shop)
+
+        assert "Of the first 2: 2 ready." in text(operator.get(page))
 
     def test_a_discard_waits_and_can_be_called_off(self, administrator: Client, shop: Shop) -> None:
         job_id = shop.dead()

@@ -66,6 +66,24 @@ class TestGroup:
         assert "2 more errors" in text(page)
         assert sum("?group=" in str(found.get("href")) for tag, found in tags(page) if tag == "a") == 8
 
+    def test_where_older_ones_were_not_looked_at_it_speaks_of_the_newest(
+        self, viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shop.dead(type="shop.pay")
+        for _ in range(3):
+            shop.dead()
+        for _ in range(2):
+            shop.dead(type="shop.pay")
+        assert "All 3 that match are one error" in text(viewer.get("/dashboard/dead/?type=shop.pay"))
+        monkeypatch.setattr("dashboard.reads.of_jobs.LOOKS_AT", 4)
+
+        page = viewer.get("/dashboard/dead/?type=shop.pay")
+
+        assert "All 2 newest that match are one error" in text(page)
+        assert "1 error among the newest 2 that match" in text(page)
+        group = text(viewer.get(address(page, "?group=") + "&type=shop.pay"))
+        assert "2 or more dead jobs, the first of these" in group
+
     def test_all_of_a_group_are_resubmitted_and_no_others(self, operator: Client, shop: Shop) -> None:
         shop.dead(error=NETWORK)
         for _ in range(2):
@@ -145,8 +163,11 @@ class TestEditedPayload:
         assert (entry.before["payload"]["amount"], entry.after["payload"]["amount"]) == (3, 4)
         assert "SECRET" not in str((entry.before, entry.after))
         words = text(administrator.get(f"/dashboard/jobs/{job_id}/"))
-        assert "job.resubmit by administrator" in words
+        assert "administrator resubmitted it" in words
         assert "wrong amount before: amount=3" in words
+        changes = words.partition("Every change")[2].partition("What people did")[0]
+        assert "ready Resubmitted administrator: wrong amount" in changes
+        assert changes.count("Resubmitted") == 1
 
     @pytest.mark.parametrize(
         ("typed", "said"),

@@ -137,13 +137,16 @@ class Command(VerbCommand):
 
     def groups(self, output: Output, **options: Any) -> None:
         with output.progress("group"):
-            groups = api.error_groups(job_filter(options, states=DEAD_ONLY), sample=GROUPED)
+            found = api.newest_dead(job_filter(options, states=DEAD_ONLY), GROUPED)
+            groups = api.group_errors(found.jobs)
         if output.as_json:
             output.document({"items": [group.as_dict() for group in groups], "next_cursor": None})
         elif groups:
             output.table(GROUPS, groups)
-            if sum(group.count for group in groups) == GROUPED:
-                output.note(f"Only the newest {GROUPED:,} dead jobs are grouped.")
+            if not found.is_whole:
+                output.note(f"Only the newest {len(found.jobs):,} are grouped: there may be more.")
+        elif not found.is_whole:
+            output.note("None of the newest dead jobs matches; older ones were not looked at.")
         else:
             output.hint("No job is dead.")
 
