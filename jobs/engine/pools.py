@@ -16,6 +16,7 @@ from jobs.core.figures import merged
 from jobs.core.job import Route
 from jobs.core.pause import FOR_EVER_MS, Pause, Scope
 from jobs.core.prediction import predicted_wait
+from jobs.core.wording import did_you_mean
 from jobs.engine.bundles import leased_count
 from jobs.engine.caps import Caps, Pending
 from jobs.engine.pauses import Pauses
@@ -212,7 +213,9 @@ class Pools:
     def require(self, name: str) -> None:
         """PoolNotFound for a name that was never used."""
         if not self._topology.has(name):
-            raise PoolNotFound(f"There is no pool {name!r}.", fix="`manage.py pools list` names them.")
+            where = "`manage.py pools list` names them."
+            fix = did_you_mean(name, self._topology.pools(), none=where, far=where)
+            raise PoolNotFound(f"There is no pool {name!r}.", fix=fix)
 
     def _read(self, names: Sequence[str]) -> list[Pool]:
         routes = [route for name in names for route in self._topology.partitions(name)]

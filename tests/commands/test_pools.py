@@ -69,6 +69,13 @@ def test_a_pool_that_is_not_there_exits_3(cli, verb):
     assert (result.code, result.error["code"]) == (3, "pool_not_found")
 
 
+def test_a_pool_that_was_meant_is_named(cli):
+    api.enqueue("commands.greet", {}, pool="critical")
+
+    assert cli("pools", "show", "critcal", "--json").error["fix"] == "Did you mean 'critical'?"
+    assert "pools list" in cli("pools", "show", "nowhere", "--json").error["fix"]
+
+
 def test_a_pause_says_who_and_why_and_until_when(cli):
     api.enqueue("commands.greet", {})
 
