@@ -153,18 +153,22 @@ def changes(job: Job, done_to: Sequence[AuditRecord] = ()) -> list[Change]:
     created = Change(
         job.created_at, "scheduled" if first else "ready", "Created", f"due {duration(delay)} later" if first else ""
     )
-    acts = [act for entry in done_to if (act := _act(entry))]
+    acts = [act for entry in done_to if (act := _act(entry, job))]
     return [created, *sorted([*_later_changes(job, {act.what for act in acts}), *acts], key=lambda change: change.at)]
 
 
-def _act(entry: AuditRecord) -> Change | None:
+def _act(entry: AuditRecord, job: Job) -> Change | None:
     """What somebody changed of its state: who, and why."""
-    after = entry.after if isinstance(entry.after, dict) else {}
     state, what = ACTS.get(entry.action, ("", ""))
-    if entry.action == "job.cancel" and after.get("state") != CANCELLED:
+    if what == CANCELLED_BY and any(_ran_at(entry.at, attempt) for attempt in job.attempts):
         state, what = "leased", "Asked to stop"
     why = f"{entry.who}: {entry.reason}" if entry.reason else entry.who
     return Change(entry.at, state, what, why) if what else None
+
+
+def _ran_at(at: datetime, attempt: Attempt) -> bool:
+    began, ended = attempt.started_at, attempt.finished_at
+    return began is not None and began <= at and (ended is None or at < ended)
 
 
 def _later_changes(job: Job, acts: Set[str]) -> Iterator[Change]:
