@@ -172,7 +172,7 @@ def test_a_worker_is_told_at_its_next_heartbeat(cli, worker, verb):
     result = cli("workers", verb, worker.id, "--json")
 
     assert (result.code, result.json["command"]) == (0, verb)
-    assert get_engine().workers.beat([worker], ttl_ms=60_000) == {worker.id: [verb]}
+    assert get_engine().workers.beat([worker], ttl_ms=60_000).commands == {worker.id: [verb]}
 
 
 @pytest.mark.django_db
