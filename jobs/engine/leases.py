@@ -136,14 +136,15 @@ class Leases:
             attempts_kept=self._settings.attempts_kept,
             bundle_from=self.bundle_from,
         )
-        now, next_due, left, held_up, corrupt = reply[:5]
+        now, next_due, left, held_up, corrupt, records, heads = reply[:7]
         jobs: list[LeasedJob] = []
         unreadable: list[Failure] = []
         decode = LeaseDecoder(route, token, now).decode
-        given = iter(reply[5:])
-        for job_id, record, body in zip(given, given, given, strict=True):
+        record_at, head_at, head = _by_position(records), _by_position(heads), b""
+        for position, (job_id, body) in enumerate(zip(reply[7::2], reply[8::2], strict=True), start=1):
+            head = head_at.get(position, head)
             try:
-                jobs.append(decode(job_id, record, body))
+                jobs.append(decode(job_id, record_at.get(position), head, body))
             except ValueError as error:
                 unreadable.append(_unreadable(job_id, token, now, str(error)))
         if unreadable:
@@ -178,7 +179,7 @@ class Leases:
             record = decode_record(raw_record or b"")
             if record.state != JobState.LEASED or record.token != token:
                 return None
-            return LeaseDecoder(route, token, record.leased_at).decode(job_id.encode(), raw_record, raw_body)
+            return LeaseDecoder(route, token, record.leased_at).decode(job_id.encode(), raw_record, b"", raw_body)
         except ValueError:
             return None
 
@@ -433,6 +434,11 @@ def _answers_but(
 
 def _flat(leases: Iterable[Lease]) -> list[str]:
     return [value for lease in leases for value in lease]
+
+
+def _by_position(told: list[Any]) -> dict[int, bytes]:
+    """Position, value, position, value, … as a table."""
+    return dict(zip(told[::2], told[1::2], strict=True))
 
 
 def _moment_or_none(value: Any) -> int | None:

@@ -1,8 +1,9 @@
 -- Gives a worker the first ready jobs, after making ready what is due. The same token again gives the same jobs.
 -- State: scheduled -> ready, retry_wait -> ready, ready -> leased, ready -> dead (what is stored of it is corrupt)
 -- Many that nobody touched before are tied into a bundle: see bundle_of.
--- Reply: now, next due or '', ready jobs left, '1' if paused or 'full' if as many as may run do, how many were corrupt, then id, record, body for each job;
--- an empty record stands for the first lease of a job that was never touched
+-- Reply: now, next due or '', ready jobs left, '1' if paused or 'full' if as many as may run do, how many were corrupt,
+-- position and record of each job that was touched before, position and head where bodies begin to be told without it ('' =
+-- whole again), then id and body for each job
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -58,7 +59,8 @@ local function repeated_grant(packed)
   if not ok or type(grant) ~= 'table' or grant[1] ~= token then
     return nil
   end
-  local reply = { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '', 0 }
+  local records = {}
+  local reply = { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '', 0, records, {} }
   for position = 2, #grant do
     local line = type(grant[position]) == 'table' and grant[position] or {}
     for at = 1, #line, 2 do
@@ -66,8 +68,9 @@ local function repeated_grant(packed)
       local raw = type(id) == 'string' and redis.call('HGET', states, id)
       local record = raw and read_record(raw, '')
       if record and record[STATE] == 'leased' and record[TOKEN] == token then
+        records[#records + 1] = (#reply - 5) / 2 -- its position
+        records[#records + 1] = raw
         reply[#reply + 1] = id
-        reply[#reply + 1] = raw
         reply[#reply + 1] = redis.call('HGET', bodies, id)
       end
     end
@@ -86,14 +89,14 @@ promote_due(retry_wait, ready, states, sequence, now, PROMOTE_LIMIT)
 
 local facts = redis.call('HMGET', control, 'paused_until', 'paused_types', 'max_running', 'halted')
 if now < (tonumber(facts[1] or nil) or 0) then
-  return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0 }
+  return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0, {}, {} }
 end
 
 -- The leases that there are decide, and no account of them: whatever crashed or was recovered, it is true.
 local max_running = tonumber(facts[3] or nil)
 local room = max_running and max_running - leased_count(leased, bundled)
 if room and room <= 0 then
-  return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), 'full', 0 }
+  return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), 'full', 0, {}, {} }
 end
 
 -- Type -> server ms until which none of it starts; nil where no type is paused.
@@ -117,11 +120,17 @@ local function type_bounds(body)
   return 22, 21 + math.max(0, math.min(31, (code or 0) - 160))
 end
 
--- Since when an untouched job is ready, nil where its times are no moments. Jobs of one enqueue call begin with the same
--- bytes, as far as their type goes: they are a group.
+-- The head of the last body: all that stands before the payload.
+local last_head, head_length = nil, 18
+
+-- Jobs of one enqueue call begin with the same bytes, as far as their type goes: they are a group. `since`: since when an
+-- untouched job of it is ready, nil where its times are no moments.
 local beginning, group = nil, { length = 16 }
 local groups = {}
-local function due_since(body)
+local function look_at(body)
+  local high, low = byte_at(body, 17, 18)
+  head_length = 18 + high * 256 + low
+  last_head = part_of(body, 1, head_length)
   if part_of(body, 1, group.length) ~= beginning then
     local created_at, run_at = unpack_bytes('>dd', body)
     local latest = created_at > run_at and created_at or run_at
@@ -132,7 +141,6 @@ local function due_since(body)
     groups[#groups + 1] = group
     beginning = part_of(body, 1, last)
   end
-  return group.since
 end
 
 -- How long jobs have waited: type -> bucket -> how many, and the sum in ms.
@@ -150,12 +158,25 @@ local function add_wait(type, since, number)
 end
 
 local grant = { token }
-local reply, records, deadlines, taken, tied = { now, '', 0, '', 0 }, {}, {}, 0, 0
+local told_records, told_heads = {}, {}
+local reply, records, deadlines, taken, tied = { now, '', 0, '', 0, told_records, told_heads }, {}, {}, 0, 0
 local corrupt = {}
 local bytes = 0
 local deadline = string.format('%d', now + lease_ms) -- once: turning numbers into text is dear
 local first_lease = pack_record({ 'leased', 1, 0, 0, 1, 0, 0, 0, 0, now, 0, 0, token, worker, 0, '' }) -- its place follows
 local has_many = math.min(limit, redis.call('ZCARD', ready)) >= bundle_from and redis.call('HEXISTS', bundled, token) == 0
+
+-- What is told of a body: what stands behind its head where that is the head of the job before it, too.
+local told_head = ''
+local function told_of(body, is_alike)
+  local shared = is_alike and last_head or ''
+  if shared ~= told_head then
+    told_head = shared
+    told_heads[#told_heads + 1] = taken
+    told_heads[#told_heads + 1] = shared
+  end
+  return is_alike and part_of(body, head_length + 1) or body
+end
 
 -- The record of a touched job once it is leased, and since when it was ready; nil where it cannot be read or leased.
 local function leased_again(raw, since, place)
@@ -200,23 +221,30 @@ local function is_set_aside(id, place, raw)
 end
 
 local function take(id, place, raw, body)
-  local since = body and #body >= 18 and due_since(body)
+  local is_body = body and #body >= 18
+  local is_alike = is_body and part_of(body, 1, head_length) == last_head
+  if is_body and not is_alike then
+    look_at(body)
+  end
+  local since = is_body and group.since
   if since and (paused_types or has_halted) and is_set_aside(id, place, raw) then
     return
   end
-  local record, told = nil, ''
+  local record
   if since and not raw then
     record = has_many and first_lease or first_lease .. place
   elseif since then
     record, since = leased_again(raw, since, place)
-    told = record
   end
   if not record then
     corrupt[#corrupt + 1] = id
     return
   end
+  taken = taken + 1
   if raw then
     add_wait(group.type, since, 1)
+    told_records[#told_records + 1] = taken
+    told_records[#told_records + 1] = record
   else
     group.taken = group.taken + 1
   end
@@ -227,11 +255,9 @@ local function take(id, place, raw, body)
     deadlines[#deadlines + 1] = id
   end
   bytes = bytes + #body
-  taken = taken + 1
   local at = 2 * taken
   records[at - 1], records[at] = id, record
-  at = 3 * taken + 3
-  reply[at], reply[at + 1], reply[at + 2] = id, told, body
+  reply[at + 6], reply[at + 7] = id, told_of(body, is_alike)
 end
 
 local wanted = room and math.min(limit, room) or limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -18,26 +19,41 @@ FIRST = "first"
 CORRUPT = error("CorruptJob", "What is stored of this job cannot be read.")
 
 
+ASKED = {
+    "worker": "w",
+    "token": "new",
+    "limit": 10,
+    "lease_ms": 10_000,
+    "attempts_kept": 25,
+    "bundle_from": 20,
+}
+
+
 def call(partition: Partition, **changes: Any) -> Any:
-    arguments = {
-        "worker": "w",
-        "token": "new",
-        "limit": 10,
-        "lease_ms": 10_000,
-        "attempts_kept": 25,
-        "bundle_from": 20,
-    } | changes
-    now, next_due, left, paused, corrupt, *jobs = partition.run("job_lease", **arguments)
+    now, next_due, left, paused, corrupt, records, heads, *jobs = partition.run("job_lease", **ASKED | changes)
+    record_at, head_at = _by_position(records), _by_position(heads)
+    heads_told = accumulate(
+        (head_at.get(at) for at in _positions(jobs)), lambda last, head: last if head is None else head
+    )
+    head_of = [head or b"" for head in heads_told]
     return {
         "now": now,
         "next_due": next_due,
         "left": left,
         "paused": paused,
         "corrupt": corrupt,
-        "ids": jobs[::3],
-        "records": [decode_record(raw) if raw else FIRST for raw in map(_bytes, jobs[1::3])],
-        "bodies": list(map(_bytes, jobs[2::3])),
+        "ids": jobs[::2],
+        "records": [decode_record(record_at[at]) if at in record_at else FIRST for at in _positions(jobs)],
+        "bodies": [head + _bytes(rest) for head, rest in zip(head_of, jobs[1::2], strict=True)],
     }
+
+
+def _positions(jobs: list[Any]) -> range:
+    return range(1, len(jobs) // 2 + 1)
+
+
+def _by_position(told: list[Any]) -> dict[int, bytes]:
+    return dict(zip(told[::2], map(_bytes, told[1::2]), strict=True))
 
 
 def _bytes(value: Any) -> bytes:
@@ -339,3 +355,18 @@ def test_a_job_that_is_held_is_not_given_again(partition: Partition) -> None:
     partition.put({"bodies": {"a": body()}, "states": {"a": held()}, "leased": {"a": NOW - 1}})
 
     assert call(partition)["ids"] == []
+
+
+def test_what_neighbours_share_is_told_once_and_other_bodies_as_they_are(partition: Partition) -> None:
+    alike = [body(b"[%d]" % number) for number in range(3)]
+    odd = [body(b"[%d]" % number, rate_key="k" * number) for number in (3, 4, 5)]
+    bodies = dict(zip("abcdefg", [*alike, *odd, odd[-1]], strict=True))
+    partition.put({"ready": {job_id: place(at) for at, job_id in enumerate(bodies)}, "bodies": bodies})
+
+    head = alike[0][: -len(b"[0]")]
+    reply = partition.run("job_lease", **ASKED)
+    heads, told = reply[6], list(map(_bytes, reply[8::2]))
+
+    assert heads[::2] == [2, 4, 7]
+    assert list(map(_bytes, heads[1::2])) == [head, b"", odd[-1][: -len(b"[5]")]]
+    assert told == [alike[0], b"[1]", b"[2]", *odd, b"[5]"]

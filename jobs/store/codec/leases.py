@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from jobs.core.job import LeasedJob, Route
-from jobs.store.codec.bodies import HEADER_AT, TIMES, extras_in, header_in, payload_start
+from jobs.store.codec.bodies import HEADER_AT, extras_in, header_in, payload_start
 from jobs.store.codec.records import RECORD
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -21,43 +21,39 @@ class LeaseDecoder:
         self._route = route
         self._token = token
         self._now = now
-        self._head = b""  # length and header of the last body
-        self._payload_at = 0
+        self._head = b""  # of the last body: all that stands before the payload
         self._shared = b""  # its header up to the extras
         self._extras_at = 0
         self._like: Any = None
 
-    def decode(self, job_id: bytes, raw_record: bytes, raw_body: bytes | None) -> LeasedJob:
-        """One job; an empty record stands for a first lease. ValueError where it cannot be read."""
-        if not raw_body:
-            raise ValueError("there is no job body")
-        job: LeasedJob
-        if self._like is not None and raw_body.startswith(self._head, TIMES.size):
-            job = self._like.__copy__()
-            job.payload = raw_body[self._payload_at :]
-        elif self._like is not None and raw_body.startswith(self._shared, HEADER_AT):
-            payload_at = payload_start(raw_body)
-            job = self._like.__copy__()
-            job.extras = extras_in(raw_body[self._extras_at : payload_at])
-            job.payload = raw_body[payload_at:]
-        else:
-            self._learn(raw_body)
-            job = self._like.__copy__()
-            job.payload = raw_body[self._payload_at :]
+    def decode(self, job_id: bytes, raw_record: bytes | None, head: bytes, rest: bytes | None) -> LeasedJob:
+        """One job; no record stands for a first lease. ``rest``: what its body has behind ``head``, which is empty or
+        all that stands before the payload. ValueError where it cannot be read."""
+        if head is not self._head or not head:
+            if not head:
+                head, rest = _split(rest)
+            self._look_at(head)
+        job: LeasedJob = self._like.__copy__()
         job.id = job_id.decode()
+        job.payload = rest or b""
         if raw_record:
             _, job.attempt, job.errors, job.crashes, job.fencing_token, _, job.resubmissions, *_ = RECORD.unpack_from(
                 raw_record
             )
         return job
 
-    def _learn(self, raw_body: bytes) -> None:
-        payload_at = payload_start(raw_body)
-        header = header_in(raw_body[HEADER_AT:payload_at])
-        self._head, self._payload_at = raw_body[TIMES.size : payload_at], payload_at
+    def _look_at(self, head: bytes) -> None:
+        if self._like is None or not head.startswith(self._shared, HEADER_AT):
+            self._learn(head)
+        elif head[HEADER_AT:] != self._head[HEADER_AT:]:
+            self._like.extras = extras_in(head[self._extras_at :])
+        self._head = head
+
+    def _learn(self, head: bytes) -> None:
+        header = header_in(head[HEADER_AT:])
         extras = _pack(header.extras)  # they stand last
-        self._extras_at = payload_at - len(extras) if self._head.endswith(extras) else payload_at
-        self._shared = raw_body[HEADER_AT : self._extras_at]
+        self._extras_at = len(head) - len(extras) if head.endswith(extras) else len(head)
+        self._shared = head[HEADER_AT : self._extras_at]
         self._like = LeasedJob(
             id="",
             route=self._route,
@@ -76,3 +72,11 @@ class LeaseDecoder:
             extras=header.extras,
             leased_at=self._now,
         )
+
+
+def _split(raw_body: bytes | None) -> tuple[bytes, bytes]:
+    """A whole body: what stands before the payload, and that."""
+    if not raw_body:
+        raise ValueError("there is no job body")
+    payload_at = payload_start(raw_body)
+    return raw_body[:payload_at], raw_body[payload_at:]
