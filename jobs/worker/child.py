@@ -176,7 +176,7 @@ class Child:
 
     def _announce(self, batch: Batch, ids: list[str]) -> None:
         self._marks.open(batch.token)
-        self._link.send(Opened(batch.number, batch.token, batch.route, ids))
+        self._link.send(Opened(batch.number, batch.token, batch.route, ids, batch.leased_at))
 
     def _on_closed(self, batch: int) -> None:
         self._link.send(Closed(batch))

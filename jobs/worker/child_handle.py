@@ -40,6 +40,7 @@ class _OpenBatch:
         self.token = opened.token
         self.route = Route(*opened.route)
         self.ids = opened.ids
+        self.leased_at = opened.leased_at
 
     def leases(self) -> list[HeldLease]:
         return [HeldLease(self.route, job_id, self.token) for job_id in self.ids]
@@ -105,10 +106,14 @@ class ChildHandle:
             if (batch := self._batches.pop(number, None)) is not None and self._cancelled_at:
                 self._forget_cancels(lambda lease: lease.token == batch.token)
 
-    def leases(self) -> tuple[int, list[HeldLease]]:
-        """All that it holds, and the number of the newest batch among them or before them."""
+    def leases(self, *, until: float = inf) -> tuple[int, list[HeldLease]]:
+        """All that it holds of batches leased until then (monotonic), and the number of the newest batch among
+        them or before them."""
         with self._lock:
-            return self._newest_batch, [lease for batch in self._batches.values() for lease in batch.leases()]
+            held = {number: batch for number, batch in self._batches.items() if batch.leased_at <= until}
+            newer = [number for number in self._batches if number not in held]
+            newest = min(newer) - 1 if newer else self._newest_batch
+            return newest, [lease for number, batch in held.items() if number <= newest for lease in batch.leases()]
 
     def drop(self, leases: set[HeldLease]) -> None:
         """These need no renewal any more, though their batch is still open."""

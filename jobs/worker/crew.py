@@ -193,7 +193,7 @@ class Crew:
         lease = order.lease
         alone = self._conceive()
         alone.suspect = Suspect(lease.id, asker)
-        alone.open_batch(Opened(1, lease.token, lease.route, [lease.id]))
+        alone.open_batch(Opened(1, lease.token, lease.route, [lease.id], order.leased_at))
         asker.drop({HeldLease(lease.route, lease.id, lease.token)})
         alone.send(order)
         if self._farewell is not None:

@@ -32,6 +32,10 @@ MARK_SECONDS = 0.2
 HOMELESS_SECONDS = 0.1
 """A cancelled job that no child here holds is looked for again as soon: its lease may just be on its way to one."""
 
+FRESH_SHARE = 0.1
+"""Of a lease: one that is no older is renewed with the next round. Most jobs have ended by then, and were never asked
+about; the others are renewed before half of their time is over."""
+
 IDLE_SECONDS = 60.0
 """The settler has nothing to do until it is nudged."""
 
@@ -58,9 +62,8 @@ class Renewer:
     def tick(self) -> float:
         began_at = monotonic()
         self._take_rumours()
-        if began_at < self._due_at:
-            self._follow_up()
-        else:
+        self._follow_up()
+        if began_at >= self._due_at:
             self._homeless.clear()
             self._renew_all(began_at)
             self._due_at = began_at + self._options.renewal_seconds
@@ -95,7 +98,7 @@ class Renewer:
         holders: defaultdict[Route, dict[HeldLease, ChildHandle]] = defaultdict(dict)
         for child in self._children():
             if child.can_work:
-                newest, leases = child.leases()
+                newest, leases = child.leases(until=began_at - FRESH_SHARE * self._options.lease_seconds)
                 covered.append((child, newest))
                 for lease in leases:
                     holders[lease.route][lease] = child

@@ -36,6 +36,7 @@ class Opened(Message):
     token: str
     route: tuple[str, int, int]
     ids: list[str]
+    leased_at: float = 0.0  # monotonic, see Batch
 
 
 class Closed(Message):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from time import monotonic
 
+import msgspec
 import pytest
 
 from jobs.engine import new_token
@@ -166,3 +168,21 @@ def test_a_job_that_was_handed_back_and_taken_again_is_still_renewed(
     assert (job_id, token) in held
     assert (job_id, leased.token) not in held
     assert caplog.messages == [], "only the child knows whether it has lost it or handed it back"
+
+
+def test_what_was_leased_a_moment_ago_is_renewed_with_the_next_round(leased: Leased) -> None:
+    """Most of it has ended by then."""
+    renewed_before = leased.renewed_at()
+    fresh = Opened(2, new_token(), ROUTE, ["gone by then"], leased_at=monotonic())
+    leased.child.open_batch(fresh)
+
+    leased.renew()
+
+    assert leased.renewed_at() > renewed_before
+    assert leased._other.memory.renewed_at(2) == 0.0
+    assert leased.told() == [], "it was asked about"
+
+    leased.child.open_batch(msgspec.structs.replace(fresh, leased_at=monotonic() - 5.0))
+    leased.renew()
+    assert leased.told() == [Lost([("gone by then", fresh.token)])]
+    assert leased._other.memory.renewed_at(2) > 0.0
