@@ -150,9 +150,19 @@ def _late_ms(enqueue: Callable[[], object]) -> float:
 
 
 def _latency(server: BenchmarkServer, stamp: object, size: Size) -> list[Figure]:
-    """From before the enqueue call to the first line of the handler, on an idle worker, one job at a time. Beside it
-    the bare minimum, out of the same sleep, and how much that sleep slows the very same lines of Python down."""
+    """From before the enqueue call to the first line of the handler, on an idle worker, one job at a time: each sent
+    when the one before has run, and each out of a sleep. Beside them the bare minimum in the same way, and how much
+    that sleep slows the very same lines of Python down."""
     progress("latency")
+    loop = _starts(server, stamp, size, "in a loop", lambda _: None)
+    slept = _starts(server, stamp, size, "after a sleep", lambda number: time.sleep(0.005 + number % 7 / 1000))
+    return [*loop, *slept, _coldness(size)]
+
+
+def _starts(
+    server: BenchmarkServer, stamp: object, size: Size, way: str, pause: Callable[[int], object]
+) -> list[Figure]:
+    """The bars are for an idle worker on an idle machine; ``pause`` comes before each job and each bare start."""
     stamps = Path(os.environ["BENCHMARK_STAMPS"])
     stamps.unlink(missing_ok=True)
     bare: list[float] = []
@@ -161,20 +171,21 @@ def _latency(server: BenchmarkServer, stamp: object, size: Size) -> list[Figure]
     ) as prober:
         assert prober.stdout is not None
         for number in range(size.stamps):
+            pause(number)
             stamp.enqueue(sent_ns=time.monotonic_ns())  # type: ignore[attr-defined]
-            wait_until(lambda: stamps.exists() and stamps.read_bytes().count(b"\n") > number, 10, every=0.001)  # noqa: B023
-            time.sleep(0.005 + number % 7 / 1000)
+            wait_until(lambda: stamps.exists() and stamps.read_bytes().count(b"\n") > number, 10, every=0.0002)  # noqa: B023
+            pause(number)
             server.client.rpush(probe.WAKE, time.monotonic_ns())
             bare.append(int(prober.stdout.readline()) / 1e6)
-            time.sleep(0.005 + number % 7 / 1000)
         prober.kill()
     late = sorted(int(line) / 1e6 for line in stamps.read_bytes().splitlines())
     bare.sort()
-    p50 = Figure("enqueue to start, idle, p50", "ms", Bar(1.0, of="value", at_most=True))
-    p99 = Figure("enqueue to start, idle, p99", "ms", Bar(5.0, of="value", at_most=True))
-    for figure, part in ((p50, 0.5), (p99, 0.99)):
+    figures = []
+    for name, part, most in (("p50", 0.5, 1.0), ("p99", 0.99, 5.0)):
+        figure = Figure(f"enqueue to start, idle, {way}, {name}", "ms", Bar(most, of="value", at_most=True))
         figure.add(late[int(len(late) * part)], bare[int(len(bare) * part)])
-    return [p50, p99, _coldness(size)]
+        figures.append(figure)
+    return figures
 
 
 def _coldness(size: Size) -> Figure:

@@ -103,8 +103,9 @@ def drain(client: redis.Redis, count: int) -> float:
 
 
 def start_each(client: redis.Redis) -> None:
-    """The least that can lie between an enqueue and a start: two round trips and one hand-off. For ever."""
-    look = client.register_script("return redis.call('LLEN', KEYS[1])")
+    """The least that can lie between an enqueue and a start: a wait with a script behind it, and one hand-off. For
+    ever."""
+    look = client.script_load("return redis.call('LLEN', KEYS[1])")
     handed: SimpleQueue[int] = SimpleQueue()
 
     def run() -> None:
@@ -114,8 +115,11 @@ def start_each(client: redis.Redis) -> None:
 
     threading.Thread(target=run, daemon=True).start()
     while True:
-        if popped := client.blpop([WAKE], timeout=20):
-            look(keys=[WAKE])
+        pipe = client.pipeline(transaction=False)
+        pipe.blpop([WAKE], timeout=20)
+        pipe.evalsha(look, 1, WAKE)
+        popped, _ = pipe.execute()
+        if popped:
             handed.put(int(popped[1]))
 
 

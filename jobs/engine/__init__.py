@@ -23,7 +23,7 @@ from jobs.engine.duties import Duties
 from jobs.engine.explain import Explain, Reason
 from jobs.engine.following import Changes, Follower
 from jobs.engine.jobs import Jobs
-from jobs.engine.leases import Completion, Failure, LeaseReply, Leases, PromoteReply, RecoverReply, RenewReply
+from jobs.engine.leases import Completion, Leases, PromoteReply, RecoverReply, RenewReply
 from jobs.engine.limits import Hold, Holds, Leave, LimitRecords, Limits, LimitUpkeep, limits_of
 from jobs.engine.listing import SCAN_LIMIT, JobFilter, Page
 from jobs.engine.logs import LogPage, Logs, NewLines
@@ -41,6 +41,7 @@ from jobs.engine.scaling import Scaling, Scalings
 from jobs.engine.schedules import Schedules
 from jobs.engine.series import Point, Series
 from jobs.engine.stats import Snapshot, Stats
+from jobs.engine.taking import Failure, LeaseReply
 from jobs.engine.types import NO_OVERRIDES, TypeOverrides, Types
 from jobs.engine.upkeep import Upkeep
 from jobs.engine.workers import Release, Worker, WorkerInfo, WorkerNotFound, Workers

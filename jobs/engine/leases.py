@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,17 +21,15 @@ from jobs.engine.batches import BATCH, batches
 from jobs.engine.holders import forget_id
 from jobs.engine.lines import are_empty
 from jobs.engine.news import News
+from jobs.engine.taking import FAIL_BATCH, Taking, moment_or_none
 from jobs.exceptions import LeaseLost, OutcomeUnknown, StoreUnavailable
 from jobs.store.codec.ids import route_in
-from jobs.store.codec.jobs import CORRUPT_ERROR, encode_progress
+from jobs.store.codec.jobs import encode_progress
 from jobs.store.codec.leases import LeaseDecoder
 from jobs.store.codec.records import decode_record, encode_run
 from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
-from jobs.store.keys import PartitionKeys, partition_keys
-
-FAIL_BATCH = 250
-"""What ends an attempt without success writes its history, job by job: a thousand would hold the server too long."""
+from jobs.store.keys import PartitionKeys
 
 Lease = tuple[str, str]
 """Job id and token."""
@@ -40,19 +38,6 @@ _Alike = tuple[str, str, int | None, bool]
 """What completions that are told as one group share: token, type, own retention, and whether they have results."""
 
 PRUNED_LINES = ("succeeded", "cancelled", "skipped")
-
-
-class LeaseReply(NamedTuple):
-    """``jobs`` are ours until ``now`` + lease (server ms). ``next_due``: when a waiting job is due, ms or None.
-    ``corrupt``: jobs whose stored bytes could not be read and that went to the DLQ."""
-
-    jobs: list[LeasedJob]
-    corrupt: int
-    now: int
-    next_due: int | None
-    ready_left: int
-    paused: bool
-    full: bool = False  # as many run as may run in this pool
 
 
 class RenewReply(NamedTuple):
@@ -75,20 +60,6 @@ class Completion(msgspec.Struct, frozen=True, gc=False):
     ttl_ms: int | None = None
 
 
-class Failure(NamedTuple):
-    """An attempt that did not succeed, and what is to become of the job. ``error``: JSON of type, message,
-    traceback."""
-
-    id: str | bytes  # bytes where it is no text: the index went bad
-    token: str
-    type: str
-    started_at: int
-    outcome: Literal["retry", "dead", "snooze", "cancelled"]
-    delay_ms: int = 0
-    priority: int = 0
-    error: bytes | None = None
-
-
 class PromoteReply(NamedTuple):
     promoted: int
     next_due: int | None
@@ -109,55 +80,12 @@ class RecoverReply(NamedTuple):
     buried_ids: tuple[str, ...] = ()
 
 
-class Leases:
-    """See the module.
-
-    ``bundle_from``: a lease call that takes so many jobs which nobody touched before writes them down as one bundle.
-    """
-
-    bundle_from = 20
+class Leases(Taking):
+    """See the module."""
 
     def __init__(self, store: Store, settings: Settings, clock: Clock, news: News) -> None:
-        self._store = store
-        self._settings = settings
-        self._clock = clock
+        super().__init__(store, settings, clock)
         self._news = news
-
-    def lease(self, route: Route, *, worker: str, token: str, limit: int, lease_ms: int) -> LeaseReply:
-        """Takes up to ``limit`` ready jobs, by priority, then order of arrival. Makes ready what is due first."""
-        reply = self._run(
-            "job_lease",
-            route,
-            given_now=self._now(),
-            worker=worker,
-            token=token,
-            limit=min(limit, BATCH),
-            lease_ms=lease_ms,
-            attempts_kept=self._settings.attempts_kept,
-            bundle_from=self.bundle_from,
-        )
-        now, next_due, left, held_up, corrupt, records, heads = reply[:7]
-        jobs: list[LeasedJob] = []
-        unreadable: list[Failure] = []
-        decode = LeaseDecoder(route, token, now).decode
-        record_at, head_at, head = _by_position(records), _by_position(heads), b""
-        for position, (job_id, body) in enumerate(zip(reply[7::2], reply[8::2], strict=True), start=1):
-            head = head_at.get(position, head)
-            try:
-                jobs.append(decode(job_id, record_at.get(position), head, body))
-            except ValueError as error:
-                unreadable.append(_unreadable(job_id, token, now, str(error)))
-        if unreadable:
-            self.fail(route, unreadable)
-        return LeaseReply(
-            jobs,
-            corrupt + len(unreadable),
-            now,
-            _moment_or_none(next_due),
-            left,
-            paused=held_up == b"1",
-            full=held_up == b"full",
-        )
 
     def start(self, route: Route, marks: Iterable[tuple[str, str, int]]) -> None:
         """Marks jobs (id, token, server ms) as really started: only such a job is charged for its worker's death."""
@@ -218,14 +146,6 @@ class Leases:
             answers += _answers_but(exceptions, batch, groups) if exceptions else ["ok"] * len(batch)
         return answers
 
-    def fail(self, route: Route, failures: Sequence[Failure]) -> list[str]:
-        """For each the state that the job is in now, or "lost"."""
-        answers: list[str] = []
-        for batch in batches(failures, limit=FAIL_BATCH):
-            items = [b"" if value is None else value for failure in batch for value in failure]
-            answers += self._answers("job_fail", route, items, attempts_kept=self._settings.attempts_kept)
-        return answers
-
     def release(self, route: Route, leases: Iterable[Lease], *, charged: bool = False) -> list[str]:
         """Hands jobs back at their old place; ``charged``: the attempt had begun and counts. State or "lost" for
         each."""
@@ -272,12 +192,12 @@ class Leases:
             elapsed="" if elapsed_ms is None else elapsed_ms,
         )
         graves = tuple(job_id.decode(errors="replace") for job_id in buried_ids)
-        return RecoverReply(charged, released, buried, _moment_or_none(deadline), now, bool(held), graves)
+        return RecoverReply(charged, released, buried, moment_or_none(deadline), now, bool(held), graves)
 
     def promote(self, route: Route, limit: int = BATCH) -> PromoteReply:
         """Makes due jobs ready (a lease does so too; this is for pools that nobody leases from now)."""
         now, promoted, next_due = self._run("job_promote", route, given_now=self._now(), limit=min(limit, BATCH))
-        return PromoteReply(promoted, _moment_or_none(next_due), now)
+        return PromoteReply(promoted, moment_or_none(next_due), now)
 
     def park(self, route: Route, leases: Iterable[tuple[str, str, str]]) -> list[str]:
         """Sets jobs (id, token, type) aside that this worker may not run. State or "lost" for each.
@@ -334,16 +254,6 @@ class Leases:
             lost += [lease for lease, answer in zip(leases, answers, strict=True) if answer == "lost"]
         return lost
 
-    def wait_for_work(self, routes: Sequence[Route], timeout: float) -> Route | None:
-        """Blocks until one of the partitions may have work, at most ``timeout`` seconds; which one woke us."""
-        by_key = {self._keys(route).wake: route for route in routes}
-        key = self._store.wait_for_token(list(by_key), timeout)
-        return by_key[key] if key is not None else None
-
-    def pass_on(self, route: Route) -> None:
-        """Wakes another in the place of one who was woken and takes nothing."""
-        self._store.call(lambda client: client.rpush(self._keys(route).wake, "1"))
-
     def none_waits(self, routes: Iterable[Route]) -> bool:
         """Whether no job of these partitions is ready or comes due some time."""
         return are_empty(self._store, routes, "ready", "scheduled", "retry_wait")
@@ -381,30 +291,16 @@ class Leases:
                 forget_id(self._store, route, job_id, self._now())
         return len(forgotten)
 
-    def tidy(self, route: Route, gone_workers: Collection[str] = ()) -> int:
+    def tidy(self, route: Route, gone_seats: Collection[str] = ()) -> int:
         """Drops old voided ids and the grants of workers that are gone; how many things."""
-        dropped: int = self._run("partition_tidy", route, list(gone_workers)[:BATCH], given_now=self._now())
+        dropped: int = self._run("partition_tidy", route, list(gone_seats)[:BATCH], given_now=self._now())
         return dropped
 
     def grant_holders(self, route: Route) -> list[str]:
-        """Workers whose last grant is remembered here."""
+        """Seats of workers whose last grant is remembered here: see ``worker_of``."""
         keys = self._keys(route)
         raw = self._store.read(lambda client: client.hkeys(keys.grants))
-        return [worker.decode() for worker in raw]
-
-    def _now(self) -> Any:
-        now = self._clock.now_ms()
-        return "" if now is None else now
-
-    def _keys(self, route: Route) -> PartitionKeys:
-        return partition_keys(self._store.namespace, route)
-
-    def _run(self, name: str, route: Route, items: Sequence[Any] = (), **arguments: Any) -> Any:
-        return self._store.run(name, self._keys(route), items, **arguments)
-
-    def _answers(self, name: str, route: Route, items: Sequence[Any], **arguments: Any) -> list[str]:
-        reply = self._run(name, route, items, given_now=self._now(), **arguments)
-        return [answer.decode() for answer in reply]
+        return [seat.decode() for seat in raw]
 
 
 class _PruneKeys:
@@ -434,17 +330,3 @@ def _answers_but(
 
 def _flat(leases: Iterable[Lease]) -> list[str]:
     return [value for lease in leases for value in lease]
-
-
-def _by_position(told: list[Any]) -> dict[int, bytes]:
-    """Position, value, position, value, … as a table."""
-    return dict(zip(told[::2], told[1::2], strict=True))
-
-
-def _moment_or_none(value: Any) -> int | None:
-    return value if isinstance(value, int) else None
-
-
-def _unreadable(job_id: bytes, token: str, now: int, reason: str) -> Failure:
-    error = msgspec.json.encode({**CORRUPT_ERROR, "message": f"What is stored of this job cannot be read: {reason}"})
-    return Failure(job_id, token, "", now, "dead", error=error)

@@ -8,6 +8,7 @@ from jobs.engine.holders import Holders
 from jobs.engine.jobs import Jobs
 from jobs.engine.leases import Leases
 from jobs.engine.series import Series
+from jobs.engine.taking import worker_of
 from jobs.engine.workers import Workers
 from jobs.store.connection import Store
 from jobs.store.topology import Topology
@@ -28,7 +29,7 @@ class Upkeep:
     def prune_partition(self, route: Route) -> int:
         """Forgets jobs whose retention is over, old voided ids, grants of workers that are gone; how many things."""
         known = {worker.id for worker in self._workers.all() if worker.alive}
-        gone = [worker for worker in self._leases.grant_holders(route) if worker not in known]
+        gone = [seat for seat in self._leases.grant_holders(route) if worker_of(seat) not in known]
         return self._leases.prune(route) + self._leases.tidy(route, gone)
 
     def fold_figures(self, route: Route) -> int:

@@ -1,4 +1,5 @@
 -- Gives a worker the first ready jobs, after making ready what is due. The same token again gives the same jobs.
+-- No job is asked for to recall a call that is on its way: it gives back what that has taken, or makes sure that it takes nothing.
 -- State: scheduled -> ready, retry_wait -> ready, ready -> leased, ready -> dead (what is stored of it is corrupt)
 -- Many that nobody touched before are tied into a bundle: see bundle_of.
 -- Reply: now, next due or '', ready jobs left, '1' if paused or 'full' if as many as may run do, how many were corrupt,
@@ -21,7 +22,7 @@
 -- #include leased_count
 local clock = KEYS[1] -- string: high-water mark of server time
 local control = KEYS[2] -- hash: paused_until, paused_types, max_running, halted
-local grants = KEYS[3] -- hash: worker -> its last token, and lines of id, place, id, place, …
+local grants = KEYS[3] -- hash: seat -> its last token, and lines of id, place, id, place, …
 local scheduled = KEYS[4] -- zset: id -> due score
 local retry_wait = KEYS[5] -- zset: id -> due score
 local ready = KEYS[6] -- zset: id -> place
@@ -41,10 +42,11 @@ local bundled = KEYS[19] -- hash: token -> jobs still in the bundle
 local given_now = ARGV[1] -- ms, '' = the server's clock
 local worker = ARGV[2] -- worker id
 local token = ARGV[3] -- made by the worker; the fence
-local limit = tonumber(ARGV[4]) -- most jobs to take
+local limit = tonumber(ARGV[4]) -- most jobs to take, 0 = recall
 local lease_ms = tonumber(ARGV[5]) -- length of the lease
 local attempts_kept = tonumber(ARGV[6]) -- attempts kept per job
 local bundle_from = tonumber(ARGV[7]) -- fewer jobs cost no less in a bundle
+local seat = ARGV[8] -- where the grant is remembered: calls of one worker that may be under way together have one each
 
 -- Bodies are read in steps, and no more is taken once this many bytes are on their way.
 local STEP, ENOUGH_BYTES, PROMOTE_LIMIT = 100, 2097152, 500
@@ -78,10 +80,17 @@ local function repeated_grant(packed)
   return reply
 end
 
-local last_grant = redis.call('HGET', grants, worker)
+local last_grant = redis.call('HGET', grants, seat)
 local repeated = last_grant and repeated_grant(last_grant)
 if repeated then
+  if repeated[3] > 0 then
+    wake_one(wake) -- a call that was recalled may have been woken for these
+  end
   return repeated
+end
+if limit == 0 then
+  redis.call('HSET', grants, seat, cmsgpack.pack({ token }))
+  return { now, '', 0, '', 0, {}, {} }
 end
 
 promote_due(scheduled, ready, states, sequence, now, PROMOTE_LIMIT)
@@ -292,7 +301,7 @@ end
 if taken > 0 then
   redis.call('HSET', states, unpack(records))
   local packed = cmsgpack.pack(grant)
-  redis.call('HSET', grants, worker, packed)
+  redis.call('HSET', grants, seat, packed)
   if tied > 0 then
     redis.call('HSET', bundles, token, packed)
     redis.call('HSET', bundled, token, tied)

@@ -4,9 +4,9 @@
 local clock = KEYS[1] -- string: high-water mark of server time
 local voided = KEYS[2] -- zset: id -> when
 local bodies = KEYS[3] -- hash: id -> body
-local grants = KEYS[4] -- hash: worker -> last grant
+local grants = KEYS[4] -- hash: seat of a worker -> last grant
 local given_now = ARGV[1] -- ms, '' = the server's clock
-local items = 2 -- ARGV[2..]: ids of workers that are gone
+local items = 2 -- ARGV[2..]: seats of workers that are gone
 
 local KEEP_MS = 3600000
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import redis
 from redis.cluster import RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
 from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable
 from jobs.store import embedded, failures
@@ -299,6 +299,30 @@ class Store:
             raise self._given_up(error, False) from error
         return popped[0].decode() if popped else None
 
+    def wait_and_run(self, key: str, timeout: float, name: str, call: Call) -> Any:
+        """Blocks as ``wait_for_token`` does, and runs the script as soon as the wait is over, by a token or its time;
+        its reply.
+
+        Both are sent together, and the server carries out the second where it stands when the first ends. A cluster
+        must be asked in two steps (see ``waits_ahead``). OutcomeUnknown: the script may have run or may yet run.
+        """
+        found = script(name)
+        packed = found.pack(call.keys, call.arguments, call.items)
+        seconds = min(max(timeout, 0.01), LONGEST_WAIT)
+        try:
+            return _waited_and_run(self._waiting_client(), key, seconds, found, packed)
+        except failures.ERRORS_OF_REDIS as error:
+            if not failures.is_transient(error):
+                raise failures.translated(error) from error
+            self._waiting.client = None
+            self._revive(error)
+            raise self._given_up(error, failures.may_have_happened(error)) from error
+
+    @property
+    def waits_ahead(self) -> bool:
+        """Whether ``wait_and_run`` can send both at once."""
+        return not _is_cluster(self.client)
+
     def wait_for_entries(self, stream: str, after: str, timeout: float) -> list[tuple[str, dict[bytes, bytes]]]:
         """Blocks until the stream has entries after this id, at most ``timeout`` and ``LONGEST_WAIT`` seconds.
 
@@ -369,6 +393,35 @@ def _of_one_node(client: Any) -> dict[str, Any]:
 
 def _is_cluster(client: Any) -> bool:
     return isinstance(client, RedisCluster)
+
+
+def _waited_and_run(client: Any, key: str, seconds: float, found: Script, packed: Sequence[Any]) -> Any:
+    pool = client.connection_pool
+    connection = pool.get_connection()
+    try:
+        wait = ("BLPOP", key, str(seconds))
+        connection.send_packed_command(
+            connection.pack_commands([wait, ("EVALSHA", found.sha, len(found.keys), *packed)])
+        )
+        _ended_wait(connection)
+        try:
+            return connection.read_response()
+        except NoScriptError:
+            connection.send_command("EVAL", found.source, len(found.keys), *packed)
+            return connection.read_response()
+    except ResponseError:
+        raise  # both answers have been read
+    except BaseException:
+        connection.disconnect()
+        raise
+    finally:
+        pool.release(connection)
+
+
+def _ended_wait(connection: Any) -> None:
+    """However it ended: what stands behind it is carried out all the same, and its answer has to be read."""
+    with suppress(ResponseError):
+        connection.read_response()
 
 
 def _pop_first(client: Any, keys: Sequence[str], timeout: float) -> Any:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 
-from jobs.core.job import Route
+from jobs.core.job import LeasedJob, Route
 from jobs.engine import BATCH, Engine, LeaseReply, new_token
 from jobs.registry import registry
 from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff
 from jobs.worker.batch import Batch
-from jobs.worker.cells import MAX_SLOTS, Cells
+from jobs.worker.cells import Cells
 from jobs.worker.flusher import Flusher
 from jobs.worker.line import STALL_SECONDS, Line
 from jobs.worker.naps import Naps
@@ -25,7 +26,9 @@ from jobs.worker.options import WorkerOptions
 from jobs.worker.permits import Permits
 from jobs.worker.settlement import Park, Release
 from jobs.worker.shares import Shares
+from jobs.worker.sizes import Sizes
 from jobs.worker.slots import PoolSlots, Work
+from jobs.worker.standing import ServerClock, Standing, StandingCall
 from jobs.worker.waiter import Waiter
 
 log = logging.getLogger("jobs.worker")
@@ -35,6 +38,9 @@ IDLE_SECONDS = 20.0
 
 BURST_IDLE_SECONDS = 0.2
 """The same for a host that is to exit when there is nothing to do."""
+
+STANDING = 0.9
+"""A call stands at the server for as much of a nap, so that its answer comes before the nap is over."""
 
 REFRESH_SECONDS = 20.0
 """New pools, new partitions and changed slots are noticed within as long, should their news be lost."""
@@ -69,6 +75,7 @@ class Fetcher(threading.Thread):
         self._new_pool = new_pool
         self._announce = announce
         self._on_spent = on_spent
+        self._sizes = Sizes(engine, options)
         self._bell = threading.Event()
         self._woken: set[Route] = set()  # others add, this thread empties; both in one operation
         self._at_work = threading.Lock()  # whoever holds it may change what is below
@@ -82,6 +89,8 @@ class Fetcher(threading.Thread):
         self._shares = Shares(options.weights) if options.shared_slots is not None else None
         self._lines: dict[str, Line] = {}
         self._naps = Naps(BURST_IDLE_SECONDS if options.burst else IDLE_SECONDS)
+        self._standing = Standing(engine, worker_id, options.lease_ms)
+        self._clocks: defaultdict[Route, ServerClock] = defaultdict(ServerClock)
         self._grants: dict[Route, tuple[str, float]] = {}  # sent and not answered yet: token, when first sent
         self._batches = 0
         self._jobs_taken = 0
@@ -138,14 +147,14 @@ class Fetcher(threading.Thread):
         self.reconsider()
 
     def quiesce(self) -> None:
-        """Begin no lease call any more; one may be under way until ``is_quiet``."""
+        """Begin no lease call any more; some may be under way until ``is_quiet``."""
         self._quiet = True
         self._bell.set()
 
     @property
     def is_quiet(self) -> bool:
         """Nothing more will come in."""
-        return self._quiet and not self._leasing.locked()
+        return self._quiet and not self._standing.is_open and not self._leasing.locked()  # in this order
 
     def hand_back(self) -> None:
         """Give back whatever no slot has begun. From the fetcher itself, or when it is quiet."""
@@ -165,11 +174,21 @@ class Fetcher(threading.Thread):
                 self._stumble(error)
             else:
                 self._rest(rest_seconds)
+        while self._standing.is_open:
+            self._bell.clear()
+            try:
+                with self._at_work:
+                    self._recall_standing()
+            except Exception as error:
+                self._stumble(error)
 
     def _go_round(self) -> float:
         """Does all that there is to do now; how many seconds to rest after it."""
         while self._woken:
             self._naps.wake(self._woken.pop())
+        if self._is_held:
+            self._recall_standing()
+        self._take_answers()
         self._refresh()
         self._permits.turn()
         self._naps.prolong(self._engine.leases.none_waits)
@@ -202,6 +221,20 @@ class Fetcher(threading.Thread):
         finally:
             self._at_work.release()
 
+    def _answered(self) -> bool:
+        """From a waiter's thread: a standing call has an answer; whether there is more to do in a slot now. Should
+        taking it fail, the fetcher tries again."""
+        if not self._at_work.acquire(blocking=False):
+            return False
+        before = self._jobs_taken
+        try:
+            self._take_answers()
+        except Exception:
+            log.debug("the fetcher tries again", exc_info=True)
+        finally:
+            self._at_work.release()
+        return self._jobs_taken > before
+
     def _pass_on(self, route: Route) -> None:
         """The wait had begun before we were told to take nothing: another may."""
         try:
@@ -229,29 +262,11 @@ class Fetcher(threading.Thread):
         elif monotonic() < self._refresh_at:
             return
         topology = self._engine.topology
-        configured = self._engine.pools.configured()
-        known = topology.pools(fresh=True)
-        left = MAX_SLOTS
-        for name in self._options.pools or sorted({*known, *self._declared_pools()}):
+        for name, size in self._sizes.pools(topology.pools(fresh=True)):
             topology.ensure(name)  # each time: a store that was emptied knows it no more
-            size = min(self._slots_of(name, configured), left)
-            left -= size
             self._resize(self._line(name), size)
         self._routes = [route for name in self._lines for route in topology.partitions(name)]
         self._refresh_at = monotonic() + REFRESH_SECONDS
-
-    def _declared_pools(self) -> set[str]:
-        """Pools that code and settings speak of: served from the start, so that their first job need not wait."""
-        return {job_type.pool for job_type in registry.all().values()} | self._engine.settings.pools.keys()
-
-    def _slots_of(self, pool: str, configured: dict[str, int]) -> int:
-        """What people set while this host runs; else the command line, what was set before, and the settings."""
-        settings, chosen = self._engine.settings, configured.get(pool)
-        if (shared := self._options.shared_slots) is not None:
-            return shared if chosen is None else min(chosen, shared)
-        if self._options.concurrency and chosen == self._options.configured.get(pool):
-            return self._options.concurrency
-        return settings.pools.get(pool, settings.slots) if chosen is None else chosen
 
     def _resize(self, line: Line, size: int) -> None:
         if size < line.slots.size:
@@ -260,7 +275,13 @@ class Fetcher(threading.Thread):
 
     def _line(self, name: str) -> Line:
         if name not in self._lines:
-            waiter = Waiter(self._engine, self._lease_woken, self._waiter_ended)
+            waiter = Waiter(
+                self._engine,
+                self._standing,
+                on_woken=self._lease_woken,
+                on_answer=self._answered,
+                on_end=self._waiter_ended,
+            )
             self._lines[name] = Line(self._new_pool(name, 0, self._ring), waiter)
         return self._lines[name]
 
@@ -323,16 +344,17 @@ class Fetcher(threading.Thread):
             reply = self._engine.leases.lease(
                 route, worker=self._worker_id, token=token, limit=asked, lease_ms=self._options.lease_ms
             )
-            found = bool(reply.jobs)
-            if self._permits.are_needed:
-                reply = reply._replace(jobs=list(self._permits.let_through(route, token, reply.jobs, limit)))
+            self._clocks[route].note(reply.now, sent_at)
+            jobs = self._let_through(route, token, reply, limit)
             del self._grants[route]  # only now: should that fail, the same grant is asked for again
-            if reply.jobs:
-                self._take(route, token, sent_at, reply)
-        self._naps.note(route, reply, found=found)
+            self._take(route, token, sent_at, reply.now, jobs, limit)
+        self._note(route, reply)
+        return bool(reply.jobs)
+
+    def _note(self, route: Route, reply: LeaseReply) -> None:
+        self._naps.note(route, reply, found=bool(reply.jobs))
         if reply.paused:
             self._hand_back(self._lines[route.pool].slots)
-        return found
 
     def _grant(self, route: Route) -> tuple[str, float]:
         """The token to ask with: one whose answer was lost finds the jobs it was given, while their lease lasts."""
@@ -342,28 +364,40 @@ class Fetcher(threading.Thread):
         self._grants[route] = (token, sent_at)
         return token, sent_at
 
-    def _take(self, route: Route, token: str, sent_at: float, reply: LeaseReply) -> None:
+    def _let_through(self, route: Route, token: str, reply: LeaseReply, room: int) -> Sequence[LeasedJob]:
+        if not self._permits.are_needed or not room:
+            return reply.jobs
+        return self._permits.let_through(route, token, reply.jobs, room)
+
+    def _take(
+        self, route: Route, token: str, leased_at: float, now_ms: int, jobs: Sequence[LeasedJob], room: int
+    ) -> None:
+        """As many as there is room for; the others go back."""
+        if not jobs:
+            return
         self._batches += 1
         batch = Batch(
             self._batches,
             token,
             route,
-            len(reply.jobs),
-            leased_at=sent_at,
-            clock_offset=reply.now - monotonic() * 1000,
+            len(jobs),
+            leased_at=leased_at,
+            clock_offset=now_ms - monotonic() * 1000,
             lease_seconds=self._options.lease_seconds,
             cells=self._cells,
         )
-        self._announce(batch, [job.id for job in reply.jobs])
-        self._jobs_taken += len(reply.jobs)
-        self._lines[route.pool].hand(self._runnable(batch, reply))
+        self._announce(batch, [job.id for job in jobs])
+        self._jobs_taken += len(jobs[:room])
+        self._lines[route.pool].hand(self._runnable(batch, jobs[:room]))
+        for job in jobs[room:]:
+            self._flusher.settle(batch, Release(job.id, job.token, job.type))
         if self._options.max_jobs is not None and self._jobs_taken >= self._options.max_jobs:
             self._on_spent()
 
-    def _runnable(self, batch: Batch, reply: LeaseReply) -> list[Work]:
+    def _runnable(self, batch: Batch, jobs: Sequence[LeasedJob]) -> list[Work]:
         """The jobs that may run here; the others are parked."""
         works = []
-        for lease in reply.jobs:
+        for lease in jobs:
             if lease.type in registry:
                 works.append(Work(batch, lease, registry.get(lease.type)))
             else:
@@ -375,7 +409,54 @@ class Fetcher(threading.Thread):
     def _arm_waiters(self, with_room: list[Route]) -> None:
         for line in self._lines.values():
             if not line.waiter.is_armed and (empty := self._empty_routes(line, with_room)):
-                line.waiter.arm(empty, self._naps.longest)
+                if len(empty) > 1 or not self._can_stand(empty[0]):
+                    line.waiter.arm(empty, self._naps.longest)
+                elif not self._clocks[empty[0]].is_known:
+                    self._naps.wake(empty[0])  # the next look tells
+                else:
+                    self._stand(line, empty[0])
+
+    def _can_stand(self, route: Route) -> bool:
+        return self._shares is None and self._clocks[route].is_fit and self._engine.leases.can_stand
+
+    def _stand(self, line: Line, route: Route) -> None:
+        """Have the jobs that come sent here, without being asked for."""
+        with self._leasing:
+            if not self._quiet and (room := self._room(route.pool)) > 0:
+                limit = self._permits.lease_limit(route, room) if self._permits.are_needed else room
+                line.waiter.arm(self._standing.open(route, limit), STANDING * self._naps.longest)
+
+    def _take_answers(self) -> None:
+        while (answer := self._standing.next_answer()) is not None:
+            call, reply = answer
+            if reply is None:
+                self._recall(call)
+            else:
+                self._take_answer(call, reply)
+
+    def _take_answer(self, call: StandingCall, reply: LeaseReply) -> None:
+        """What has come, as far as there is still room for it, and as it is sure since when it is ours."""
+        with self._leasing:
+            leased_at = self._clocks[call.route].earliest(reply.now)
+            room = 0 if leased_at is None else max(0, self._room(call.route.pool))
+            jobs = self._let_through(call.route, call.token, reply, room)
+            self._standing.close(call)  # only now: should that fail, the same answer is taken again
+            self._take(call.route, call.token, leased_at or monotonic(), reply.now, jobs, room)
+        self._note(call.route, reply)
+        if leased_at is None:
+            self._naps.wake(call.route)
+
+    def _recall_standing(self) -> None:
+        for call in self._standing.calls:
+            self._recall(call)
+
+    def _recall(self, call: StandingCall) -> None:
+        """What it has taken goes back."""
+        with self._leasing:
+            reply = self._standing.recall(call)
+            self._standing.close(call)
+            self._take(call.route, call.token, monotonic(), reply.now, reply.jobs, 0)
+        self._naps.wake(call.route)
 
     def _empty_routes(self, line: Line, with_room: list[Route]) -> list[Route]:
         """What a pool with room may wait for. One without must not: it would take the wake-up away from others."""

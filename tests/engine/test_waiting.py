@@ -14,7 +14,7 @@ from jobs.core.job import Route
 from jobs.engine import Engine
 from jobs.store.connection import Store
 from tests.support.clock import ManualClock
-from tests.support.steps import Steps
+from tests.support.steps import LEASE_MS, Steps
 from tests.support.valkey import ValkeyServer
 from tests.support.wait import eventually, soon
 
@@ -42,6 +42,20 @@ def test_an_enqueue_wakes_a_waiting_worker_and_says_where(engine: Engine, steps:
         other.enqueue()
 
         assert waiting.result(10) == other.route
+
+
+def test_a_lease_that_is_sent_with_a_wait_brings_the_job_that_ends_it(engine: Engine, steps: Steps) -> None:
+    with ThreadPoolExecutor(1) as threads:
+        call = partial(
+            engine.leases.wait_and_lease, steps.route, 20, worker="w", token="token", limit=2, lease_ms=LEASE_MS
+        )
+        waiting = threads.submit(call)
+        eventually(lambda: any("blpop" in str(client) for client in engine.store.client.client_list()))
+
+        job_id = steps.enqueue()
+
+        assert [job.id for job in waiting.result(20).jobs] == [job_id]
+        assert [job.id for job in engine.leases.recall(steps.route, worker="w", token="token").jobs] == [job_id]
 
 
 def test_one_enqueue_wakes_one_of_many(private_valkey: ValkeyServer, namespace: str, clock: ManualClock) -> None:

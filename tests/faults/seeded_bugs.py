@@ -11,8 +11,10 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
+from jobs.engine import LeaseReply
 from jobs.store.scripts import LUA_DIR
 
 
@@ -263,14 +265,14 @@ def _acknowledge_first() -> None:
     """Jobs are completed when they are leased; whoever dies before it has run them has lost them."""
     from jobs.engine.leases import Completion, Leases
 
-    lease = Leases.lease
+    leased = Leases._leased
 
-    def broken(self: Leases, route: Any, **options: Any) -> Any:
-        reply = lease(self, route, **options)
+    def broken(self: Leases, route: Any, token: str, raw: list[Any]) -> Any:
+        reply = leased(self, route, token, raw)
         self.complete(route, [Completion(job.id, job.token, job.type, job.leased_at) for job in reply.jobs])
         return reply
 
-    Leases.lease = broken  # type: ignore[method-assign]
+    Leases._leased = broken  # type: ignore[method-assign]
 
 
 def _forget_that_it_was_sent() -> None:
@@ -302,6 +304,33 @@ PROCESS_BUGS = {
     ),
     "unknown types are taken for done": ProcessBug("unknown_type", frozenset({"K18"}), _drop_strangers),
 }
+
+
+def _believe_every_answer(self: Any, now_ms: int) -> float:
+    """A lease counts from when its answer is read, however long that has lain there."""
+    return monotonic()
+
+
+_NEVER: Any = property(_never)
+
+
+def _recall_nothing(*_: Any) -> LeaseReply:
+    return LeaseReply([], 0, 0, None, 0, paused=False)
+
+
+STANDING_BUGS = (
+    PythonBug("a late answer begins", "jobs.worker.standing.ServerClock", "earliest", _believe_every_answer),
+    PythonBug("a recall is not sent", "jobs.worker.standing.Standing", "recall", _recall_nothing),
+    PythonBug("nobody waits for standing calls on the way out", "jobs.worker.standing.Standing", "is_open", _NEVER),
+)
+"""Mistakes around lease calls that are sent in advance."""
+
+RECALL_BUGS = (
+    LuaBug("a recalled call takes jobs", "job_lease.lua", "if limit == 0 then", "if false then"),
+    LuaBug("a call that was recalled keeps the wake-up", "job_lease.lua", "if repeated[3] > 0 then", "if false then"),
+    LuaBug("all calls of a worker share a grant", "job_lease.lua", "'HGET', grants, seat", "'HGET', grants, worker"),
+)
+"""The same in the script."""
 
 
 def _cross_out_first(self: Any, route: Any, run_id: str, news: Any) -> int:

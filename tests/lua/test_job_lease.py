@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from jobs.core.histogram import bucket_of
+from jobs.store import scripts
 from jobs.store.codec.bodies import TIMES
 from jobs.store.codec.records import Record, decode_record
+from tests.faults.seeded_bugs import RECALL_BUGS, LuaBug
 from tests.support.partition import NOW, Partition, body, due, error, held, packed, place, record
 
 FIRST = "first"
@@ -21,6 +24,7 @@ CORRUPT = error("CorruptJob", "What is stored of this job cannot be read.")
 
 ASKED = {
     "worker": "w",
+    "seat": "w",
     "token": "new",
     "limit": 10,
     "lease_ms": 10_000,
@@ -370,3 +374,36 @@ def test_what_neighbours_share_is_told_once_and_other_bodies_as_they_are(partiti
     assert heads[::2] == [2, 4, 7]
     assert list(map(_bytes, heads[1::2])) == [head, b"", odd[-1][: -len(b"[5]")]]
     assert told == [alike[0], b"[1]", b"[2]", *odd, b"[5]"]
+
+
+def test_a_call_that_is_recalled_before_it_is_carried_out_takes_nothing_and_wakes_another(partition: Partition) -> None:
+    call(partition, seat="w standing", limit=0)
+    partition.put({"bodies": {"a": body()}, "ready": {"a": place(1)}})
+
+    assert call(partition, seat="w standing")["ids"] == []
+    assert partition.state().get("wake") == ["1"]
+    assert call(partition, seat="w standing", token="next")["ids"] == ["a"]
+
+
+def test_a_call_that_is_recalled_later_brings_back_what_it_has_taken(partition: Partition) -> None:
+    partition.put({"bodies": {"a": body(), "b": body()}, "ready": {"a": place(1), "b": place(2)}})
+    call(partition, seat="w standing", limit=1)
+    call(partition, token="another", limit=1)
+
+    recalled = call(partition, seat="w standing", limit=0)
+
+    assert recalled["ids"] == ["a"]
+    assert recalled["records"] == [leased()]
+
+
+@pytest.mark.parametrize("bug", RECALL_BUGS, ids=lambda bug: bug.name)
+def test_a_mistake_about_recalled_calls_is_caught(
+    bug: LuaBug, partition: Partition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCHEDULER_LUA_DIR", str(bug.plant(tmp_path)))
+    scripts.script.cache_clear()
+    try:
+        with pytest.raises(AssertionError):
+            test_a_call_that_is_recalled_before_it_is_carried_out_takes_nothing_and_wakes_another(partition)
+    finally:
+        scripts.script.cache_clear()

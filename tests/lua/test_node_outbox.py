@@ -42,7 +42,7 @@ ENDS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any], str]] = {
         CORRUPT,
         "job_lease",
         (),
-        {"worker": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 20, **KEPT},
+        {"worker": "w", "seat": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 20, **KEPT},
         "dead",
     ),
 }
@@ -56,7 +56,7 @@ GOES_ON: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
         READY,
         "job_lease",
         (),
-        {"worker": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 20, **KEPT},
+        {"worker": "w", "seat": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 20, **KEPT},
     ),
 }
 

@@ -24,6 +24,7 @@ from jobs.exceptions import (
 from jobs.store import connection, embedded
 from jobs.store.connection import Store
 from jobs.store.keys import HolderKeys, partition_keys
+from jobs.store.scripts import Call
 from tests.store.conftest import QUICK
 from tests.support.valkey import ValkeyServer, free_port
 from tests.support.wait import eventually, soon
@@ -219,6 +220,53 @@ def test_a_wait_on_a_server_that_is_gone_says_so_and_the_next_one_connects_again
     private_valkey.start()
     private_valkey.client().rpush("x:wake", "1")
     assert store.wait_for_token(["x:wake"], 1) == "x:wake"
+
+
+def waiting_call(store: Store, route: Route) -> Call:
+    """A script that tells what it finds: the clock, when nothing else."""
+    return Call(partition_keys(store.namespace, route), {"given_now": "", "limit": 9})
+
+
+def test_a_script_that_is_sent_with_a_wait_runs_when_the_wait_ends(
+    private_valkey: ValkeyServer, make_store: Callable[..., Store]
+) -> None:
+    """By a token, by its time, by force; and where the server has forgotten it meanwhile."""
+    store, client = make_store(private_valkey.url), private_valkey.client()
+    call = waiting_call(store, Route("p", 1, 0))
+    ends: tuple[Callable[[int], object], ...] = (
+        lambda _: client.rpush("x:wake", "1"),
+        lambda _: None,
+        lambda blocked: client.client_unblock(blocked, error=True),
+        lambda _: (client.script_flush(), client.rpush("x:wake", "1")),
+    )
+
+    with ThreadPoolExecutor(1) as threads:
+        for end in ends:
+            waiting = threads.submit(store.wait_and_run, "x:wake", 0.5, "job_promote", call)
+            eventually(lambda: [each for each in client.client_list() if "b" in each["flags"]])
+            (blocked,) = (int(each["id"]) for each in client.client_list() if "b" in each["flags"])
+            end(blocked)
+            now, promoted, _ = waiting.result(20)
+            assert now > 0
+            assert promoted == 0
+
+
+def test_a_script_that_stands_behind_a_wait_goes_with_whoever_waited(
+    private_valkey: ValkeyServer, make_store: Callable[..., Store]
+) -> None:
+    store, client = make_store(private_valkey.url), private_valkey.client()
+    route = Route("p", 1, 0)
+
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(store.wait_and_run, "x:wake", 20, "job_promote", waiting_call(store, route))
+        eventually(lambda: [each for each in client.client_list() if "b" in each["flags"]])
+        client.client_kill_filter(_id=next(each["id"] for each in client.client_list() if "b" in each["flags"]))
+        with pytest.raises(OutcomeUnknown):
+            waiting.result(20)
+    client.rpush("x:wake", "1")
+
+    assert client.lrange("x:wake", 0, -1) == [b"1"]
+    assert not client.exists(partition_keys(store.namespace, route).clock)
 
 
 def test_a_forked_child_has_connections_of_its_own(store: Store) -> None:

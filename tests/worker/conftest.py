@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,14 +13,19 @@ import msgspec
 import pytest
 
 from jobs.core.job import Job, Route
-from jobs.engine import Engine, get_engine
+from jobs.engine import Completion, Engine, get_engine
 from jobs.registry import registry
 from jobs.worker import cells, database
-from jobs.worker.batch import Marks
+from jobs.worker.batch import Batch, Marks
 from jobs.worker.cells import Cells
+from jobs.worker.fetcher import Fetcher
 from jobs.worker.flusher import Flusher
+from jobs.worker.options import WorkerOptions
 from jobs.worker.permits import Permits
+from jobs.worker.settlement import Drop, Settlement
+from jobs.worker.slots import PoolSlots, Slot, Work
 from tests.acceptance.handlers import jobs as handlers
+from tests.support.wait import eventually
 from tests.worker.bench import Bench
 
 ROUTE = Route("default", 1, 0)
@@ -80,3 +85,72 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
+
+
+StartFetcher = Callable[..., Fetcher]
+
+
+class Gate:
+    """Holds every job at its start until it is opened."""
+
+    def __init__(self) -> None:
+        self.opened = threading.Event()
+        self.begun: list[str] = []
+
+    def execute(self, slot: Slot, work: Work, begun: float) -> Settlement:
+        if work.batch.is_over(begun):
+            return Drop(work.lease.id)
+        self.begun.append(work.lease.id)
+        self.opened.wait(20)
+        lease = work.lease
+        return Completion(lease.id, lease.token, lease.type, work.batch.server_ms(begun))
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    gate = Gate()
+    yield gate
+    gate.opened.set()
+
+
+@pytest.fixture
+def start_fetcher(parts: Parts, gate: Gate) -> Iterator[StartFetcher]:
+    started: list[Fetcher] = []
+
+    def announce(batch: Batch, ids: list[str]) -> None:
+        assert not set(ids) & set(gate.begun), "announced after its start"
+        parts.opened.append((batch.number, ids))
+
+    def new_pool(name: str, size: int, on_room: Callable[[], None]) -> PoolSlots:
+        return PoolSlots(
+            name,
+            size,
+            cells=parts.cells,
+            execute=gate.execute,
+            settle=parts.flusher.settle,
+            on_room=on_room,
+        )
+
+    def start(*, on_spent: Callable[[], None] = lambda: None, **options: Any) -> Fetcher:
+        fetcher = Fetcher(
+            parts.engine,
+            WorkerOptions(**{"pools": ("default",), "concurrency": 2, **options}),
+            f"worker-{len(started)}",
+            cells=parts.cells,
+            flusher=parts.flusher,
+            permits=parts.permits,
+            new_pool=new_pool,
+            announce=announce,
+            on_spent=on_spent,
+        )
+        started.append(fetcher)
+        fetcher.start()
+        return fetcher
+
+    parts.flusher.start()
+    yield start
+    for fetcher in started:
+        fetcher.quiesce()
+    gate.opened.set()
+    eventually(lambda: all(fetcher.in_hand == 0 for fetcher in started))
+    parts.flusher.finish(5)

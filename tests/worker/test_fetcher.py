@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from jobs.engine import Completion, Scope
+from jobs.engine import Scope
+from jobs.engine.taking import Taking
 from jobs.exceptions import OutcomeUnknown
 from jobs.registry import registry
 from jobs.store.keys import SettingKeys, partition_keys
@@ -19,80 +20,10 @@ from jobs.worker.batch import Batch
 from jobs.worker.fetcher import Fetcher
 from jobs.worker.line import STALL_SECONDS
 from jobs.worker.lookahead import Lookahead
-from jobs.worker.options import WorkerOptions
-from jobs.worker.settlement import Drop, Settlement
-from jobs.worker.slots import PoolSlots, Slot, Work
+from jobs.worker.slots import PoolSlots, Work
 from tests.support.wait import eventually, soon
-from tests.worker.conftest import ROUTE, Parts
+from tests.worker.conftest import ROUTE, Gate, Parts, StartFetcher
 from tests.worker.leased import leased
-
-StartFetcher = Callable[..., Fetcher]
-
-
-class Gate:
-    """Holds every job at its start until it is opened."""
-
-    def __init__(self) -> None:
-        self.opened = threading.Event()
-        self.begun: list[str] = []
-
-    def execute(self, slot: Slot, work: Work, begun: float) -> Settlement:
-        if work.batch.is_over(begun):
-            return Drop(work.lease.id)
-        self.begun.append(work.lease.id)
-        self.opened.wait(20)
-        lease = work.lease
-        return Completion(lease.id, lease.token, lease.type, work.batch.server_ms(begun))
-
-
-@pytest.fixture
-def gate() -> Iterator[Gate]:
-    gate = Gate()
-    yield gate
-    gate.opened.set()
-
-
-@pytest.fixture
-def start_fetcher(parts: Parts, gate: Gate) -> Iterator[StartFetcher]:
-    started: list[Fetcher] = []
-
-    def announce(batch: Batch, ids: list[str]) -> None:
-        assert not set(ids) & set(gate.begun), "announced after its start"
-        parts.opened.append((batch.number, ids))
-
-    def new_pool(name: str, size: int, on_room: Callable[[], None]) -> PoolSlots:
-        return PoolSlots(
-            name,
-            size,
-            cells=parts.cells,
-            execute=gate.execute,
-            settle=parts.flusher.settle,
-            on_room=on_room,
-        )
-
-    def start(*, on_spent: Callable[[], None] = lambda: None, **options: Any) -> Fetcher:
-        fetcher = Fetcher(
-            parts.engine,
-            WorkerOptions(**{"pools": ("default",), "concurrency": 2, **options}),
-            f"worker-{len(started)}",
-            cells=parts.cells,
-            flusher=parts.flusher,
-            permits=parts.permits,
-            new_pool=new_pool,
-            announce=announce,
-            on_spent=on_spent,
-        )
-        started.append(fetcher)
-        fetcher.start()
-        return fetcher
-
-    parts.flusher.start()
-    yield start
-    for fetcher in started:
-        fetcher.quiesce()
-    gate.opened.set()
-    eventually(lambda: all(fetcher.in_hand == 0 for fetcher in started))
-    parts.flusher.finish(5)
 
 
 def test_of_jobs_whose_length_is_unknown_it_takes_no_more_than_it_can_run(
@@ -150,6 +81,7 @@ def test_whoever_is_woken_for_a_job_leases_it(
 ) -> None:
     takers: list[str] = []
     lease = parts.engine.leases.lease
+    monkeypatch.setattr(Taking, "can_stand", False)
     fetcher = start_fetcher()
     eventually(lambda: fetcher.is_idle)
 
@@ -168,6 +100,7 @@ def test_a_job_that_the_woken_could_not_lease_is_leased_by_the_fetcher(
     parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = parts.engine.leases.lease
+    monkeypatch.setattr(Taking, "can_stand", False)
     fetcher = start_fetcher()
     eventually(lambda: fetcher.is_idle)
 
@@ -183,8 +116,9 @@ def test_a_job_that_the_woken_could_not_lease_is_leased_by_the_fetcher(
 
 
 def test_a_job_whose_wake_up_was_lost_is_found_in_whichever_pool(
-    parts: Parts, gate: Gate, start_fetcher: StartFetcher
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Taking, "can_stand", False)
     fetcher = start_fetcher(pools=("default", "other", "third"), burst=True)
     eventually(lambda: fetcher.is_idle)
 

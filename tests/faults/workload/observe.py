@@ -20,6 +20,9 @@ from jobs.exceptions import SchedulerError
 from tests.faults import seeded_bugs
 from tests.faults.history import History
 
+CLAIMS = {"lease", "wait_and_lease", "recall"}
+"""Verbs that bring jobs."""
+
 Facts = dict[str, Any]
 
 _histories: dict[int, History] = {}
@@ -41,6 +44,8 @@ def install() -> None:
         seeded_bugs.PROCESS_BUGS[bug].plant()
     for name, describe in (
         ("lease", _lease),
+        ("wait_and_lease", _wait_and_lease),
+        ("recall", _recall),
         ("renew", _renew),
         ("complete", _endings),
         ("fail", _failures),
@@ -48,7 +53,7 @@ def install() -> None:
         ("crash", _releases),
         ("park", _releases),
     ):
-        setattr(Leases, name, _observed("claim" if name == "lease" else name, getattr(Leases, name), describe))
+        setattr(Leases, name, _observed("claim" if name in CLAIMS else name, getattr(Leases, name), describe))
     setattr(Limits, "throttle", _observed("park", Limits.throttle, _throttled))  # noqa: B010 - it is a method
 
 
@@ -80,6 +85,15 @@ def _lease(route: Any, *, worker: str, token: str, limit: int, lease_ms: int) ->
         }
 
     return {"pool": route.pool, "token": token, "lease_ms": lease_ms, "facts": {"worker": worker}}, answered
+
+
+def _wait_and_lease(route: Any, timeout: float, **asked: Any) -> Described:
+    return _lease(route, **asked)
+
+
+def _recall(route: Any, *, worker: str, token: str) -> Described:
+    """When the lease was given is not known any more, and so nothing is said of how long it holds."""
+    return _lease(route, worker=worker, token=token, limit=0, lease_ms=0)
 
 
 def _renew(route: Any, leases: Iterable[Any], lease_ms: int) -> Described:
