@@ -29,18 +29,20 @@ def unserved(pool: dict[str, Any]) -> bool:
 def pool_state(pool: dict[str, Any]) -> tuple[str, str, str]:
     """How a pool is doing, as (mark, word, explanation). Healthy is plain: quiet is good."""
     if pool["paused"]:
-        return "pause", "paused", _about_pause(pool["paused"]).lstrip(": ")
+        return "pause", "paused", about_pause(pool["paused"]).lstrip(": ")
     if not pool["workers"]:
         return "warning" if unserved(pool) else "", "no worker", ""
+    if pool.get("hosts_paused"):
+        return "pause", "hosts paused", "Each host that serves it is paused on its own."
     return "", "working" if pool["leased"] else "idle", ""
 
 
 def paused_words(pause: dict[str, Any]) -> str:
     """``Paused by ana until 15:00: disk move.``"""
-    return f"Paused{_about_pause(pause)}."
+    return f"Paused{about_pause(pause)}."
 
 
-def _about_pause(pause: dict[str, Any]) -> str:
+def about_pause(pause: dict[str, Any]) -> str:
     """`` by ana until 15:00: disk move``, as much of it as is known."""
     words = ""
     if pause.get("by"):
@@ -60,6 +62,8 @@ def drains_in(pool: dict[str, Any]) -> str:
         return "now"
     if not pool["workers"]:
         return "never"
+    if pool.get("hosts_paused") and pool["predicted_wait_seconds"] is None:
+        return "paused"
     stands_still = not pool["throughput_per_second"] and is_late(pool)
     if pool["predicted_wait_seconds"] is None or stands_still:
         return "unknown"

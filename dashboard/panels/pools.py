@@ -159,6 +159,8 @@ def finding(pool: Mapping[str, Any], settings: PoolSettings) -> str:
             if ready
             else "No worker serves it, and nothing waits."
         )
+    if ready and pool.get("hosts_paused"):
+        return f"Each host that serves it is paused; {plural(ready, 'job')} ready."
     if not ready:
         if not running:
             return "Nothing waits, and nothing runs."

@@ -78,7 +78,12 @@ def _overall() -> Overall:
         held = held_hosts(api.workers.list())  # what the snapshot has read
     return Overall(
         pools=tuple(
-            pool.as_dict() | {"enqueued_per_second": pool.enqueued_per_second, "parked": pool.parked}
+            pool.as_dict()
+            | {
+                "enqueued_per_second": pool.enqueued_per_second,
+                "parked": pool.parked,
+                "hosts_paused": pool.hosts_paused,
+            }
             for pool in snapshot.pools
         ),
         states={str(state): number for state, number in snapshot.states.items()},

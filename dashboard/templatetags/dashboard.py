@@ -59,6 +59,16 @@ register.simple_tag(pictures.firing_strip)
 register.simple_tag(pictures.trend, takes_context=True)
 
 
+PAUSE_FIELDS = {"by", "at", "reason", "until"}
+
+
+@register.filter
+def near(until: str, now: datetime) -> str:
+    """A moment in ISO 8601 on the reader's clock: ``13:42``, or ``29 Nov, 13:42``."""
+    at = formats.read_moment(until)
+    return formats.near(at, now) if at else until
+
+
 @register.filter
 def percent(part: float) -> str:
     """``37 %``"""
@@ -81,6 +91,8 @@ def changes(facts: Any) -> str:
 
 
 def _worded(value: Any) -> str:
+    if isinstance(value, dict) and value.keys() >= PAUSE_FIELDS:
+        return standing.about_pause(value).lstrip()
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

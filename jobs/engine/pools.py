@@ -105,6 +105,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     cancelled: int = 0
     skipped: int = 0
     parked: int = 0  # of the ready ones: nobody here knows their type
+    hosts_paused: bool = False  # each live host that serves it, on its own
     throttled: int = 0  # of the ready ones: a limit of their type holds them back
     run_seconds: float | None = None  # mean time of an attempt lately; None before the first has ended
     enqueued_per_second: float = 0.0
@@ -261,6 +262,7 @@ class Pools:
                     ),
                     throughput_per_second=round(pace.rate, 3),
                     parked=parked,
+                    hosts_paused=held_until > 0,
                     run_seconds=pace.run_seconds,
                     enqueued_per_second=round(pace.coming, 3),
                     **counts,

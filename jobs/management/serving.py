@@ -99,7 +99,7 @@ def show_pool(output: Output, pool: Pool, settings: PoolSettings | None = None) 
     output.facts(
         [
             ("pool", pool.name),
-            ("state", pause_words(document["paused"]) or "on"),
+            ("state", pause_words(document["paused"]) or ("hosts paused" if pool.hosts_paused else "on")),
             ("slots", f"{pool.slots} per worker process, {pool.slots_actual} in all"),
             ("autoscale", autoscale_words(settings) if settings else None),
             ("workers", pool.workers),

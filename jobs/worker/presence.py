@@ -20,6 +20,9 @@ BEAT_SECONDS = 5.0
 TTL_SECONDS = 16.0
 """Three beats may fail before the host counts as gone."""
 
+SHORTEST_SECONDS = 1.0
+"""The kernel counts processor time in steps of 10 ms: over two beats in a row a step would look like many processors."""
+
 MARGIN_SECONDS = 0.01
 """After the end of a pause, so that it is over by the server's clock too."""
 
@@ -39,18 +42,19 @@ class Host(Protocol):
 
 
 class CpuMeter:
-    """Processor time of processes, and how much of it since the last look at each."""
+    """Processor time of processes, and how much of it lately."""
 
     def __init__(self) -> None:
-        self._last: dict[int, tuple[float, float]] = {}  # pid → moment (monotonic) and seconds used by then
+        self._last: dict[int, tuple[float, float, float]] = {}  # pid → moment (monotonic), seconds used by then, rate
 
     def read(self, pid: int) -> tuple[float, float]:
         """``cpu_seconds`` and ``cpu`` as in ``WorkerInfo``; the first look has nothing to compare with."""
         now, used = monotonic(), cpu_seconds(pid)
-        before, used_before = self._last.get(pid, (now, used))
-        self._last[pid] = (now, used)
-        rate = (used - used_before) / (now - before) if now > before else 0.0
-        return round(used, 2), round(max(0.0, rate), 3)
+        before, used_before, rate = self._last.setdefault(pid, (now, used, 0.0))
+        if now - before >= SHORTEST_SECONDS:
+            rate = max(0.0, used - used_before) / (now - before)
+            self._last[pid] = (now, used, rate)
+        return round(used, 2), round(rate, 3)
 
     def keep(self, pids: set[int]) -> None:
         """Forgets the other processes: their numbers may come again."""

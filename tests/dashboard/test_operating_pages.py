@@ -213,7 +213,8 @@ class TestAudit:
     @pytest.fixture
     def log(self) -> None:
         with api.audit.acting("ana", "dashboard"):
-            api.audit.record("pool.pause", "billing", reason="=cmd()")
+            pause = {"by": "ana", "at": "2026-01-01T09:00:00Z", "until": "2026-01-01T10:30:00Z", "reason": "bank"}
+            api.audit.record("pool.pause", "billing", after={"paused": pause}, reason="=cmd()")
             api.audit.record("job.resubmit", "1,204 jobs", after={"done": 1204})
             api.audit.record("job.discard", "job-9")
             api.audit.record("scheduler.pause")
@@ -226,6 +227,7 @@ class TestAudit:
         for words in ("paused pool billing", "resubmitted 1,204 jobs", "discarded job job-9", "paused everything"):
             assert words in page
         assert "moon.howl x" in page
+        assert "paused by ana until 10:30: bank" in page
         links = {attributes.get("href") for tag, attributes in tags(response) if tag == "a"}
         assert "/dashboard/pools/?name=billing" in links
         assert not [link for link in links if "job-9" in str(link)]

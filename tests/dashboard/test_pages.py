@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from django.utils.html import escape
 
 from jobs.core.job import JobSpec, Unique
@@ -82,6 +84,18 @@ class TestOverview:
 
         assert "Nothing needs you" in words
         assert "paused by ana: disk move" in words
+
+    @pytest.mark.parametrize("page", ["/dashboard/", "/dashboard/pools/", "/dashboard/pools/?name=default"])
+    def test_where_each_host_is_paused_nothing_is_called_idle(self, page: str, viewer: Client, shop: Shop) -> None:
+        shop.worker()
+        shop.ready()
+        shop.engine.workers.pause("host-1", by="ana", until=timezone.now() + timedelta(minutes=10))
+
+        words = text(viewer.get(page))
+
+        assert "hosts paused" in words
+        assert "idle" not in words
+        assert re.search(r"It takes jobs again at \d\d:\d\d\.", words)
 
     def test_the_dead_are_one_finding_that_names_the_commonest_error(self, viewer: Client, shop: Shop) -> None:
         shop.worker()

@@ -57,6 +57,8 @@ def overall(*pools: dict[str, Any]) -> Overall:
         ({"ready": 5, "workers": 0, "predicted_wait_seconds": 1.0}, "never"),
         ({"ready": 5}, "unknown"),
         ({"ready": 5, "paused": {"by": "ana"}}, "paused"),
+        ({"ready": 5, "hosts_paused": True}, "paused"),
+        ({"ready": 5, "hosts_paused": True, "predicted_wait_seconds": 660.0}, "11 min"),
     ],
 )
 def test_when_a_pool_drains(facts: dict[str, Any], drains: str) -> None:

@@ -172,8 +172,10 @@ class TestPredictedWait:
         assert wait() == 2.5
         steps.engine.workers.pause("a", by="ana")
         assert wait() == 5.0
+        assert not steps.engine.pools.get("default").hosts_paused
         steps.engine.workers.pause("b", by="ana", until=moment(clock.now_ms()) + timedelta(seconds=60))
         assert wait() == 65.0
+        assert steps.engine.pools.get("default").hosts_paused
         steps.engine.workers.pause("b", by="ana")
         assert wait() is None
 

@@ -16,7 +16,7 @@ from tests.support.clock import ManualClock
 
 
 def test_processor_time_is_told_as_a_sum_and_since_the_last_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = iter([(100.0, 5.0), (110.0, 12.5), (110.0, 12.5)])
+    looks = iter([(100.0, 5.0), (110.0, 12.5), (110.002, 12.51), (111.0, 12.8), (111.0, 12.8)])
     now: Any = None
 
     def look() -> float:
@@ -30,8 +30,10 @@ def test_processor_time_is_told_as_a_sum_and_since_the_last_look(monkeypatch: py
 
     assert meter.read(7) == (5.0, 0.0)
     assert meter.read(7) == (12.5, 0.75)
+    assert meter.read(7) == (12.51, 0.75)  # two beats in a row: too short to tell
+    assert meter.read(7) == (12.8, 0.3)
     meter.keep({8})
-    assert meter.read(7) == (12.5, 0.0)
+    assert meter.read(7) == (12.8, 0.0)
 
 
 def test_a_process_that_is_gone_uses_nothing() -> None:
