@@ -86,6 +86,13 @@ class ChildHandle:
         """Alive, and not frozen: only such a child may have its leases renewed."""
         return self.pid is not None and self.exit_code is None and not is_stopped(self.pid)
 
+    @property
+    def trouble(self) -> str | None:
+        """Why it takes no jobs, in words; None where it does. A frozen process cannot say so itself."""
+        if self.pid is not None and self.exit_code is None and is_stopped(self.pid):
+            return f"its process is frozen; kill -CONT {self.pid} wakes it"
+        return self.report.trouble
+
     def send(self, message: FromSupervisor) -> None:
         self.link.send(message)
 

@@ -21,7 +21,7 @@ TTL_SECONDS = 16.0
 """Three beats may fail before the host counts as gone."""
 
 SHORTEST_SECONDS = 1.0
-"""The kernel counts processor time in steps of 10 ms: over two beats in a row a step would look like many processors."""
+"""The kernel counts processor time in steps of 10 ms: over two beats in a row one looks like many processors."""
 
 MARGIN_SECONDS = 0.01
 """After the end of a pause, so that it is over by the server's clock too."""

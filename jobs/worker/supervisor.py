@@ -119,7 +119,8 @@ class Supervisor:
             return "not consuming: starting"
         if (pause := self._pause) is not None:
             return f"not consuming: {_words(pause)}"
-        return f"not consuming: {child.report.trouble}" if child.report.trouble else "consuming"
+        trouble = child.trouble
+        return f"not consuming: {trouble}" if trouble else "consuming"
 
     def _trouble(self) -> str | None:
         if self._renewing.trouble:
@@ -131,7 +132,7 @@ class Supervisor:
         ready = [child for child in self.children if child.is_ready]
         if not ready:
             return "starting"
-        troubles = [child.report.trouble for child in ready]
+        troubles = [child.trouble for child in ready]
         return troubles[0] if all(troubles) else None
 
     # life
