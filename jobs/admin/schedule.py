@@ -135,9 +135,10 @@ class ScheduleAdmin(ScheduleColumns, ScheduleActions):
         form = context["adminform"].form
         editable = add or self.has_change_permission(request, obj)
         if "payload" in form.fields:
-            form.fields["payload"].help_text = format_html(
+            payload = form["payload"]  # a form that was refused has bound its fields already: theirs is what is shown
+            payload.help_text = format_html(
                 '{} <code class="schedule-signature" id="payload-signature">{}</code>',
-                form.fields["payload"].help_text,
+                payload.help_text,
                 form.signature,
             )
         context |= {

@@ -263,6 +263,7 @@ class TestForm:
         response = admin_client.post(ADD, FORM | changes)
 
         assert response.context["adminform"].form.errors.keys() == {field}
+        assert 'id="payload-signature"' in response.content.decode()
         assert words in response.content.decode()
         assert not Schedule.objects.exists()
 
