@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from jobs.management.commands import dev
 from jobs.management.development import free_port as first_free_port
 from tests.support.valkey import free_port
 from tests.support.wait import eventually
@@ -189,6 +190,15 @@ def test_it_refuses_to_run_in_production(start_dev):
 
     assert refused.wait(30) == 4
     assert "development only" in refused.output
+
+
+def test_the_pages_are_told_where_the_project_has_put_them(settings) -> None:
+    assert [line.split() for line in dev.pages("http://h").splitlines()] == [
+        ["Dashboard", "http://h/dashboard/"],
+        ["Admin", "http://h/admin/"],
+    ]
+    settings.ROOT_URLCONF = "tests.dashboard.mounted"
+    assert dev.pages("http://h").split() == ["Dashboard", "http://h/ops/dashboard/"]
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "99999999", "-1", "http"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentTypeError
+from contextlib import suppress
 from importlib import import_module
 from inspect import getfile
 from pathlib import Path
@@ -17,6 +18,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 from django.shortcuts import resolve_url
+from django.urls import NoReverseMatch, reverse
 
 from jobs.conf import Settings, get_settings
 from jobs.management.development import Interruption, Screen, Stack, describe_end, free_port, is_free, manage
@@ -26,11 +28,12 @@ from jobs.worker.reload import source_roots
 FIRST_PORT = 8000
 LOGIN = "admin"
 
+PAGES = {"Dashboard": "dashboard:overview", "Admin": "admin:index"}
+
 READY = """
   Mainspring is running.
 
-    Dashboard   {url}/dashboard/
-    Admin       {url}/admin/
+{pages}
     Login       {login}
     Store       {store}
 
@@ -128,7 +131,16 @@ class Command(BaseCommand):
         else:
             store, kept = "the server of SCHEDULER_REDIS_URL", "Jobs stay on that server."
         example = """report.build --payload '{"year": 2015}'""" if samples else "TYPE"
-        return READY.format(url=url, login=login, store=store, kept=kept, example=example, python=_python())
+        return READY.format(pages=pages(url), login=login, store=store, kept=kept, example=example, python=_python())
+
+
+def pages(url: str) -> str:
+    """Where the project has put the dashboard and the admin; a line for each that it has."""
+    lines = []
+    for title, name in PAGES.items():
+        with suppress(NoReverseMatch):
+            lines.append(f"    {title:<12}{url}{reverse(name)}")
+    return "\n".join(lines)
 
 
 def web_command(port: int) -> list[str]:
