@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Generic, Never, ParamSpec, TypeVar, Unpack, overload
 
 from jobs import registry as registered
 from jobs.api.asynchronous import twin
@@ -11,7 +11,7 @@ from jobs.api.handle import JobHandle
 from jobs.api.producer import enqueue_type
 from jobs.core.options import EnqueueOptions, check_options
 from jobs.core.wording import did_you_mean, shown
-from jobs.exceptions import OptionInvalid
+from jobs.exceptions import OptionInvalid, PayloadInvalid
 from jobs.registry import JobOptions, registry
 
 P = ParamSpec("P")
@@ -31,15 +31,17 @@ class Configured(Generic[P, R]):
         kept = {name: value for name, value in self._options.items() if _EXCLUDES.get(name) not in checked}
         return Configured(self._job_type, {**kept, **checked})
 
-    def enqueue(self, /, **payload: Any) -> JobHandle:
+    def enqueue(self, /, *unnamed: Never, **payload: Any) -> JobHandle:
         """One job with these arguments. See ``JobType.enqueue``."""
+        _check_named(self._job_type, unnamed)
         return enqueue_type(self._job_type, [payload], self._options)[0]
 
     def enqueue_many(self, payloads: Iterable[Mapping[str, Any]], /) -> list[JobHandle]:
         """One job per payload, in batches. See ``JobType.enqueue_many``."""
         return enqueue_type(self._job_type, payloads, self._options)
 
-    async def aenqueue(self, /, **payload: Any) -> JobHandle:
+    async def aenqueue(self, /, *unnamed: Never, **payload: Any) -> JobHandle:
+        _check_named(self._job_type, unnamed)
         return (await self.aenqueue_many([payload]))[0]
 
     async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]], /) -> list[JobHandle]:
@@ -56,25 +58,35 @@ class JobType(registered.JobType[P, R]):
         """The type with options for its next jobs. Raises OptionInvalid naming the option and what to write."""
         return Configured(self, check_options(options))
 
-    def enqueue(self, /, **payload: Any) -> JobHandle:
+    def enqueue(self, /, *unnamed: Never, **payload: Any) -> JobHandle:
         """Puts one job into the store: it will run with these arguments, in a worker.
 
         Raises PayloadInvalid, PayloadTooLarge, StoreUnavailable (nothing was changed) and OutcomeUnknown (it may have
         been).
         """
+        _check_named(self, unnamed)
         return enqueue_type(self, [payload], {})[0]
 
     def enqueue_many(self, payloads: Iterable[Mapping[str, Any]], /) -> list[JobHandle]:
         """One job per payload, in batches of 1,000. All payloads are checked before the first job is made."""
         return enqueue_type(self, payloads, {})
 
-    async def aenqueue(self, /, **payload: Any) -> JobHandle:
+    async def aenqueue(self, /, *unnamed: Never, **payload: Any) -> JobHandle:
         """The async twin of ``enqueue``."""
-        return await Configured(self, {}).aenqueue(**payload)
+        return await Configured(self, {}).aenqueue(*unnamed, **payload)
 
     async def aenqueue_many(self, payloads: Iterable[Mapping[str, Any]], /) -> list[JobHandle]:
         """The async twin of ``enqueue_many``."""
         return await Configured(self, {}).aenqueue_many(payloads)
+
+
+def _check_named(job_type: registered.JobType[Any, Any], unnamed: tuple[Any, ...]) -> None:
+    if unnamed:
+        takes = ", ".join(f"{name}=…" for name in job_type.codec.arguments) or "no arguments"
+        raise PayloadInvalid(
+            f"{job_type.name}: the arguments of a job have names, and {len(unnamed)} came without one",
+            fix=f"Write enqueue({takes}).",
+        )
 
 
 @overload

@@ -56,8 +56,10 @@ class TestOneJob:
         assert engine.stats.snapshot().states["ready"] == 0
 
     def test_arguments_have_names(self) -> None:
-        with pytest.raises(TypeError):
-            job_type().enqueue("Ann")  # type: ignore[call-arg]
+        for refused in (job_type(), job_type().using(delay=1)):
+            with pytest.raises(PayloadInvalid, match=r"mail\.send: .* have names") as error:
+                refused.enqueue("Ann")  # type: ignore[arg-type]
+            assert error.value.fix.startswith("Write enqueue(to=…")
 
     def test_arguments_may_have_any_name(self) -> None:
         @job("x.handler")

@@ -76,6 +76,7 @@ def test_a_refused_one_exits_2_and_names_all_nodes_as_data(cli, file):
     assert people.code == 2
     assert "Node 'c' waits for 'd', which is no node" in people.out
     assert people.err.startswith("Error: 2 problems: ")
+    assert "(Known: a, b, c)" in people.err
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,11 @@ def invalid(*problems: Problem) -> WorkflowInvalid:
     """The error that tells of them."""
     if len(problems) == 1:
         return WorkflowInvalid(problems[0].message, problems=problems, fix=problems[0].fix)
-    told = "; ".join(problem.message for problem in problems[:_TOLD])
+    told = "; ".join(_sentence(problem) for problem in problems[:_TOLD])
     more = f"; and {len(problems) - _TOLD} more" if len(problems) > _TOLD else ""
     return WorkflowInvalid(f"{len(problems)} problems: {told}{more}", problems=problems)
+
+
+def _sentence(problem: Problem) -> str:
+    """What is wrong, and in parentheses what helps."""
+    return f"{problem.message} ({problem.fix.rstrip('.')})" if problem.fix else problem.message

@@ -14,7 +14,7 @@ from jobs.engine.batches import batches
 from jobs.engine.caps import Pending
 from jobs.engine.holders import Holders, forget_id
 from jobs.engine.jobs.ids import checked_id
-from jobs.engine.jobs.refusals import broken_off, id_taken, pool_full
+from jobs.engine.jobs.refusals import broken_off, id_taken, key_taken, pool_full
 from jobs.engine.jobs.stored import StoredJobs
 from jobs.engine.jobs.unique_keys import UniqueKeys, claim_name, rounds
 from jobs.exceptions import DuplicateJob, OptionInvalid, OutcomeUnknown, PayloadTooLarge, PoolFull, StoreUnavailable
@@ -259,9 +259,7 @@ class Creation:
                 if spec.id is not None:
                     self._forget_id(route, job_id)
                 if unique.on_duplicate == "raise":
-                    raise DuplicateJob(
-                        f"Job {existing.id} already holds the unique key {unique.key!r}.", job_id=existing.id
-                    )
+                    raise key_taken(existing.id, unique.key)
                 return _as_existing(existing)
             try:
                 return self._enqueue_claimed(spec, route, job_id, body, void_seen)

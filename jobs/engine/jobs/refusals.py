@@ -14,6 +14,14 @@ def id_taken(job_id: str) -> DuplicateJob:
     )
 
 
+def key_taken(holder: str, key: str) -> DuplicateJob:
+    return DuplicateJob(
+        f"Job {holder} already holds the unique key {key!r}.",
+        job_id=holder,
+        fix="Wait for that job, cancel it, or use another key.",
+    )
+
+
 def not_found(job_id: str) -> JobNotFound:
     return JobNotFound(f"There is no job {job_id!r}.", fix="Ended jobs are forgotten after their retention.")
 

@@ -10,8 +10,9 @@ from itertools import count
 from jobs.core.job import Job
 from jobs.core.states import JobState
 from jobs.engine.holders import Holders
+from jobs.engine.jobs.refusals import key_taken
 from jobs.engine.jobs.stored import StoredJobs
-from jobs.exceptions import DuplicateJob, JobNotFound, OutcomeUnknown, SchedulerError, WrongState
+from jobs.exceptions import JobNotFound, OutcomeUnknown, SchedulerError, WrongState
 from jobs.store.codec.bodies import decode_body
 from jobs.store.connection import Store
 
@@ -52,9 +53,7 @@ class UniqueKeys:
                 continue
             holder = self.claim(claim_name(job.type, job.unique_key), job.id, "return")
             if holder is not None:
-                refused[job.id] = DuplicateJob(
-                    f"Job {holder.id} holds the unique key {job.unique_key!r} by now.", job_id=holder.id
-                )
+                refused[job.id] = key_taken(holder.id, job.unique_key)
         return refused
 
     def drop(self, name: str, job_id: str) -> None:
