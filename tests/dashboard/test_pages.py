@@ -93,7 +93,7 @@ class TestOverview:
 
         words = text(viewer.get(page))
 
-        assert "hosts paused" in words
+        assert "Each host that serves it is paused" in words
         assert "idle" not in words
         assert re.search(r"It takes jobs again at \d\d:\d\d\.", words)
 
