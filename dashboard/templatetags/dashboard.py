@@ -86,7 +86,7 @@ def changes(facts: Any) -> str:
     """``slots 3, max_running none``: one side of a change, as the audit log keeps it."""
     if not isinstance(facts, dict):
         return "" if facts is None else formats.shortened(_worded(facts), CHANGES_SHOWN)
-    words = (f"{name} {'none' if value is None else _worded(value)}" for name, value in facts.items())
+    words = (f"{name} {'none' if value in (None, '') else _worded(value)}" for name, value in facts.items())
     return formats.shortened(", ".join(words), CHANGES_SHOWN)
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from dashboard import reads
+from dashboard.deeds import PAST
 from dashboard.panels.pools import finding
 from dashboard.panels.topology import by_pool
 from dashboard.reads import Verdict
@@ -24,6 +27,8 @@ from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
 
 pytestmark = pytest.mark.django_db
+
+ROOT = Path(__file__).parents[2]
 
 
 class TestOnePool:
@@ -238,6 +243,13 @@ class TestAudit:
         [row] = csv.DictReader(io.StringIO(response.content.decode()))
         assert (row["who"], row["action"], row["target"], row["reason"]) == ("ana", "pool.pause", "billing", "'=cmd()")
         assert response["Content-Disposition"] == 'attachment; filename="audit.csv"'
+
+    def test_each_verb_that_is_recorded_has_a_word(self) -> None:
+        sources = (path.read_text() for top in ("jobs", "dashboard") for path in (ROOT / top).rglob("*.py"))
+        verbs = {verb for text in sources for verb in re.findall(r'record\(\s*f?"[^".]+\.([a-z_-]+)"', text)}
+
+        assert {"change", "discard", "revoke"} <= verbs
+        assert verbs <= PAST.keys()
 
     def test_or_as_lines_of_json(self, viewer: Client, log: None) -> None:
         response = viewer.get("/dashboard/audit/export/?format=jsonl")
