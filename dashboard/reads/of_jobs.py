@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -133,9 +133,10 @@ def bulk_operation(id: str) -> BulkOperation:
 
 
 def bulk_done(id: str, limit: int) -> list[str]:
-    """The first jobs that it was done to, by id."""
+    """The first jobs that it was done to, by id. No further than where it waits: behind that may be thousands."""
     with asking():
-        return list(islice((job for job, what in api.bulk.results(id) if what == "done"), limit))
+        handled = takewhile(lambda each: each[1] != "waits", api.bulk.results(id))
+        return list(islice((job for job, what in handled if what == "done"), limit))
 
 
 def bulk_refusals(id: str, limit: int) -> dict[str, str]:

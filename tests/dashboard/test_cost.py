@@ -17,8 +17,10 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard import reads
 from dashboard.panels import PANELS
+from jobs import api
 from jobs.engine import get_engine
 from jobs.models import Schedule
+from jobs.services.bulk import BulkWorker
 from tests.dashboard.browsing import text
 from tests.dashboard.seeding import Shop
 
@@ -123,6 +125,19 @@ def test_a_search_looks_at_so_many_jobs_and_offers_to_look_further(
     seeded.many(1_000)
 
     assert round_trips(visit) == few <= 32
+
+
+def test_the_page_of_a_trial_does_not_look_at_those_that_wait_for_its_end(
+    administrator: Client, shop: Shop, round_trips: Count
+) -> None:
+    shop.many_dead(60)
+    api.bulk.start("resubmit", api.JobFilter(), id="tried", confirmed=60, trial=3, rate=1)  # then each by itself
+    BulkWorker(shop.engine).tick()
+
+    def visit() -> None:
+        assert "How they fare 3 ready." in text(administrator.get("/dashboard/bulk/?id=tried"))
+
+    assert round_trips(visit) <= 32
 
 
 def test_pages_take_a_bounded_number_of_queries(administrator: Client, seeded: Shop) -> None:
