@@ -58,6 +58,8 @@ def _why_ready(job: Job, overall: Overall) -> str:
         return f"Pool {job.pool} is p{paused_words(pool['paused'])[1:]}"
     if pool and not pool["workers"]:
         return f"No worker serves pool {job.pool}."
+    if pool and pool.get("hosts_paused"):
+        return f"The worker hosts of pool {job.pool} are paused."
     if job.parked:
         return f"Parked: no live worker may run the type {job.type}. It is unknown to them, paused, or disabled."
     if pool and pool["max_running"] is not None and pool["leased"] >= pool["max_running"]:

@@ -126,6 +126,20 @@ def test_a_host_is_paused_and_every_page_says_so(login: Login, shop: Shop) -> No
     assert "is paused" not in operator.get("/dashboard/").text
 
 
+def test_jobs_of_a_pool_say_so_whose_hosts_are_all_paused(login: Login, shop: Shop) -> None:
+    shop.worker(host="h")
+    shop.worker(host="i")
+    shop.ready()
+    operator = login("operator")
+
+    give(operator, "worker.pause", "h")
+    assert "Waits for a free slot." in operator.get("/dashboard/jobs/").text
+
+    give(operator, "worker.pause", "i")
+    assert "The worker hosts of pool default are paused." in operator.get("/dashboard/jobs/").text
+    assert "default paused" in operator.get("/dashboard/").text
+
+
 def test_what_is_not_there_is_said(login: Login) -> None:
     assert "There is no pool" in give(login("operator"), "pool.pause", "nowhere").text
     assert login("operator").get("/dashboard/actions/pool/nothing/").status_code == 404
