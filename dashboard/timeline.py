@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
@@ -154,7 +154,15 @@ def changes(job: Job, done_to: Sequence[AuditRecord] = ()) -> list[Change]:
         job.created_at, "scheduled" if first else "ready", "Created", f"due {duration(delay)} later" if first else ""
     )
     acts = [act for entry in done_to if (act := _act(entry, job))]
-    return [created, *sorted([*_later_changes(job, {act.what for act in acts}), *acts], key=lambda change: change.at)]
+    return [created, *sorted([*_later_changes(job, _last(acts, job)), *acts], key=lambda change: change.at)]
+
+
+def _last(acts: Sequence[Change], job: Job) -> str:
+    """What somebody did to it last, where it has not run since: how it stands is told by that."""
+    last = max(acts, key=lambda act: act.at, default=None)
+    if last is None or any(attempt.started_at and attempt.started_at > last.at for attempt in job.attempts):
+        return ""
+    return last.what
 
 
 def _act(entry: AuditRecord, job: Job) -> Change | None:
@@ -171,8 +179,8 @@ def _ran_at(at: datetime, attempt: Attempt) -> bool:
     return began is not None and began <= at and (ended is None or at < ended)
 
 
-def _later_changes(job: Job, acts: Set[str]) -> Iterator[Change]:
-    """``acts``: what is told already with who did it."""
+def _later_changes(job: Job, last: str) -> Iterator[Change]:
+    """``last``: what is told already with who did it."""
     told = False
     for attempt, following in zip_longest(job.attempts, job.attempts[1:]):
         if attempt.started_at:
@@ -183,9 +191,9 @@ def _later_changes(job: Job, acts: Set[str]) -> Iterator[Change]:
             state = _state_after(job, attempt, final=final, resubmitted=_was_last(attempt, following))
             why = attempt_error(attempt)
             yield Change(attempt.finished_at, state, f"Attempt {attempt.attempt} {attempt.outcome}", why)
-    if job.resubmissions and job.attempt == 0 and job.ready_at and RESUBMITTED not in acts:
+    if job.resubmissions and job.attempt == 0 and job.ready_at and last != RESUBMITTED:
         yield Change(job.ready_at, "ready", RESUBMITTED, "attempts are counted anew")
-    if job.is_terminal and job.finished_at and not told and not (job.state == CANCELLED and CANCELLED_BY in acts):
+    if job.is_terminal and job.finished_at and not told and not (job.state == CANCELLED and last == CANCELLED_BY):
         yield Change(job.finished_at, str(job.state), f"Ended as {job.state}", "")
 
 

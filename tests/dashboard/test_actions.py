@@ -278,18 +278,6 @@ class TestAllThatMatch:
         worker.tick()
         assert "5 of 5 jobs resubmitted." in text(login("viewer").get(page))
 
-    @pytest.mark.parametrize(("state", "told"), [("ready", "cancelled Cancelled"), ("leased", "running Asked to stop")])
-    def test_the_history_of_a_job_says_who_cancelled_it(
-        self, operator: Client, shop: Shop, state: str, told: str
-    ) -> None:
-        job_id = shop.in_state(state)
-        send(operator, "/dashboard/actions/job/cancel/", {"id": job_id, "reason": "no need"})
-
-        words = text(operator.get(f"/dashboard/jobs/{job_id}/")).partition("Every change")[2]
-
-        assert f"{told} operator: no need" in words
-        assert "Ended as cancelled" not in words
-
     def test_after_a_trial_it_says_how_those_jobs_fare(self, operator: Client, shop: Shop) -> None:
         jobs = [shop.dead() for _ in range(4)]
         page = self.answer(operator, self.question(operator), trial="3")["Location"]
