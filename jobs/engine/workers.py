@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from math import inf
 from typing import Any, Literal, NamedTuple
@@ -13,7 +14,7 @@ from jobs.core.clock import Clock
 from jobs.core.job import iso, moment
 from jobs.core.pause import Pause
 from jobs.engine.news import News
-from jobs.exceptions import SchedulerError, WrongState
+from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreUnavailable, WrongState
 from jobs.store.connection import Store
 from jobs.store.keys import HostKeys
 from jobs.store.pauses import read_pause
@@ -229,7 +230,7 @@ class Workers:
         WorkerNotFound."""
         worker = self.get(worker_id)
         self._store.call(lambda client: client.hset(self._keys.commands, worker_id, command))
-        self._news.tell(NEWS, worker.host)
+        self._tell(worker.host)
         return worker
 
     # pauses of hosts
@@ -266,8 +267,13 @@ class Workers:
                 f"There is no worker host {host_id!r} that is alive.", fix="`manage.py workers list` names them."
             )
         if before != packed:
-            self._news.tell(NEWS, host_id)
+            self._tell(host_id)
         return _holding(before, self._now_ms())
+
+    def _tell(self, host_id: str) -> None:
+        """What is told has been done: a host that does not hear of it finds it at its next beat."""
+        with suppress(StoreUnavailable, OutcomeUnknown):
+            self._news.tell(NEWS, host_id)
 
     def _now_ms(self) -> int:
         return self._clock.now_ms() or self._store.time_ms()

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.core.job import moment
 from jobs.engine import Engine, News, WorkerInfo, WorkerNotFound
-from jobs.exceptions import WrongState
+from jobs.exceptions import OutcomeUnknown, WrongState
 from jobs.store.keys import HostKeys
 from tests.support.clock import ManualClock
 
@@ -76,6 +76,21 @@ def test_the_host_hears_at_once_that_it_or_one_of_its_workers_was_told_to_end(en
     engine.workers.command(told, "drain")
 
     assert engine.news.wait(1) == [("workers", "h")]
+
+
+def test_it_is_left_and_paused_where_the_host_cannot_be_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(topic: str, about: str) -> None:
+        raise OutcomeUnknown
+
+    engine.workers.beat([info("h"), info("h.1")], ttl_ms=TTL_MS)
+    monkeypatch.setattr(engine.news, "tell", fail)
+
+    engine.workers.command("h.1", "drain")
+    engine.workers.pause("h", by="ana", reason="", until=None)
+
+    heard = engine.workers.beat([info("h"), info("h.1")], ttl_ms=TTL_MS)
+    assert heard.commands["h.1"] == ["drain"]
+    assert heard.pause is not None
 
 
 def test_who_leaves_in_good_order_is_forgotten_at_once(engine: Engine) -> None:
