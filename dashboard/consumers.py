@@ -72,9 +72,10 @@ class DashboardConsumer(AsyncWebsocketConsumer):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Nothing that a page sends means anything; one that keeps sending is cut off."""
+        """Nothing that a page sends means anything; one that keeps sending is cut off, once: what was on its way then
+        meets a closed socket, and to close that again is an error."""
         self._taken += 1
-        if self._taken > FRAMES_TAKEN:
+        if self._taken == FRAMES_TAKEN + 1:
             await self.close(FLOOD)
 
     async def _tell(self) -> None:

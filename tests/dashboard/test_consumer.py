@@ -142,6 +142,8 @@ async def test_what_a_page_sends_means_nothing_and_a_flood_is_cut_off(
         await socket.say(words)
 
     assert await socket.closed() == consumers.FLOOD
+    said_after = [socket.output_queue.get_nowait()["type"] for _ in range(socket.output_queue.qsize())]
+    assert "websocket.close" not in said_after, "it is closed once, however much was on its way"
     assert await sync_to_async(shop.state)(job_id) == "dead"
 
 
