@@ -31,7 +31,8 @@ class Tried:
 
 @dataclass(frozen=True)
 class Trial:
-    """``tried``: the jobs to show, those that died first. ``sentence``: how all that were looked at fare."""
+    """``tried``: the jobs to show, those that died first, then those that failed. ``sentence``: how all that were
+    looked at fare."""
 
     tried: tuple[Tried, ...]
     sentence: str
@@ -42,7 +43,7 @@ def trial_of(operation: BulkOperation, overall: Overall) -> Trial | None:
     if operation.state != "waiting" or not operation.done or operation.request.action not in LIVES_ON:
         return None
     found = [job for job in reads.jobs_by_id(reads.bulk_done(operation.id, LOOKED_AT)) if job is not None]
-    worst_first = sorted(found, key=lambda job: job.state != JobState.DEAD)
+    worst_first = sorted(found, key=lambda job: (job.state != JobState.DEAD, job.state != JobState.RETRY_WAIT))
     return Trial(
         tuple(Tried(job, stories.beside_its_time(job, overall)) for job in worst_first[:SHOWN]),
         _sentence(found, operation.done),

@@ -279,20 +279,23 @@ class TestAllThatMatch:
         assert "5 of 5 jobs resubmitted." in text(login("viewer").get(page))
 
     def test_after_a_trial_it_says_how_those_jobs_fare(self, operator: Client, shop: Shop) -> None:
-        jobs = [shop.dead() for _ in range(4)]
-        page = self.answer(operator, self.question(operator), trial="3")["Location"]
+        jobs = [shop.dead() for _ in range(5)]
+        page = self.answer(operator, self.question(operator), trial="4")["Location"]
         self.work(shop)
         tried = [job_id for job_id in jobs if shop.state(job_id) == "ready"]
         shop.fail(tried[0], "dead")
         shop.succeed(tried[1])
+        shop.fail(tried[2], "retry", delay_ms=3_600_000)
 
         waiting = text(operator.get(page))
 
-        assert "3 jobs of 4 resubmitted to try. Resubmit the other 1 Stop here" in waiting
+        assert "4 jobs of 5 resubmitted to try. Resubmit the other 1 Stop here" in waiting
         fare = waiting.partition("How they fare")[2].partition("Asked for")[0]
-        assert sorted(fare.partition(".")[0].strip().split(", ")) == ["1 dead", "1 ready", "1 succeeded"]
-        assert fare.count("email.send") == 3
-        assert fare.index("insufficient funds") < fare.rindex("email.send"), "those that died come first"
+        told = sorted(fare.partition(".")[0].strip().split(", "))
+        assert told == ["1 dead", "1 ready", "1 retry wait", "1 succeeded"]
+        assert fare.count("email.send") == 4
+        assert fare.partition(".")[2].split()[0] == "dead"
+        assert fare.index("Attempt 2 is next") < fare.index("No worker serves"), "those that failed come next"
 
     def test_of_a_long_trial_the_first_are_looked_at(
         self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
