@@ -83,8 +83,8 @@ end
 local last_grant = redis.call('HGET', grants, seat)
 local repeated = last_grant and repeated_grant(last_grant)
 if repeated then
-  if repeated[3] > 0 then
-    wake_one(wake) -- a call that was recalled may have been woken for these
+  if repeated[2] ~= '' or repeated[3] > 0 then
+    wake_one(wake) -- a call that was recalled may have been woken for these, or to learn what is due next
   end
   return repeated
 end

@@ -72,7 +72,6 @@ class ChildHandle:
         self.has_said_bye = False
         self.is_condemned = False  # a handler in it does not stop: it ends now, whatever else it runs
         self._batches: dict[int, _OpenBatch] = {}
-        self._newest_batch = 0
         self._cancelled_at: dict[HeldLease, float] = {}
         self._lock = threading.Lock()
 
@@ -106,7 +105,6 @@ class ChildHandle:
     def open_batch(self, opened: Opened) -> None:
         with self._lock:
             self._batches[opened.batch] = _OpenBatch(opened)
-            self._newest_batch = opened.batch
 
     def close_batch(self, number: int) -> None:
         with self._lock:
@@ -114,13 +112,12 @@ class ChildHandle:
                 self._forget_cancels(lambda lease: lease.token == batch.token)
 
     def leases(self, *, until: float = inf) -> tuple[int, list[HeldLease]]:
-        """All that it holds of batches leased until then (monotonic), and the number of the newest batch among
-        them or before them."""
+        """The number of the newest batch that was leased until then (monotonic), 0 where there is none; and all that it
+        holds of this batch and those before it."""
         with self._lock:
-            held = {number: batch for number, batch in self._batches.items() if batch.leased_at <= until}
-            newer = [number for number in self._batches if number not in held]
-            newest = min(newer) - 1 if newer else self._newest_batch
-            return newest, [lease for number, batch in held.items() if number <= newest for lease in batch.leases()]
+            newest = max((number for number, batch in self._batches.items() if batch.leased_at <= until), default=0)
+            held = [batch for number, batch in self._batches.items() if number <= newest]
+            return newest, [lease for batch in held for lease in batch.leases()]
 
     def drop(self, leases: set[HeldLease]) -> None:
         """These need no renewal any more, though their batch is still open."""

@@ -154,7 +154,12 @@ class Fetcher(threading.Thread):
     @property
     def is_quiet(self) -> bool:
         """Nothing more will come in."""
-        return self._quiet and not self._standing.is_open and not self._leasing.locked()  # in this order
+        if not self._quiet or not self._leasing.acquire(blocking=False):
+            return False
+        try:
+            return not self._standing.is_open  # whoever leases opens calls, and takes what they have brought
+        finally:
+            self._leasing.release()
 
     def hand_back(self) -> None:
         """Give back whatever no slot has begun. From the fetcher itself, or when it is quiet."""

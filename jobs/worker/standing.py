@@ -51,9 +51,12 @@ class ServerClock:
 
     def note(self, now_ms: int, sent_at: float) -> None:
         """It showed this to a question that was sent at that monotonic moment, and has just been answered. A slow
-        answer tells too little."""
+        answer tells too little; where nothing better is known the clock is unfit for a while, and not asked again at
+        once."""
         if monotonic() < sent_at + FRESH_SECONDS / 2:
             self._seen = now_ms, sent_at
+        elif not self.is_known:
+            self._unfit_until = monotonic() + CLOCK_SECONDS
 
     def earliest(self, now_ms: int) -> float | None:
         """The latest monotonic moment of which it is sure that the clock did not show this before; None where what it

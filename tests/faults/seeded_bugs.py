@@ -327,10 +327,22 @@ STANDING_BUGS = (
 
 RECALL_BUGS = (
     LuaBug("a recalled call takes jobs", "job_lease.lua", "if limit == 0 then", "if false then"),
-    LuaBug("a call that was recalled keeps the wake-up", "job_lease.lua", "if repeated[3] > 0 then", "if false then"),
+    LuaBug(
+        "a call that was recalled keeps the wake-up",
+        "job_lease.lua",
+        "if repeated[2] ~= '' or repeated[3] > 0",
+        "if false",
+    ),
     LuaBug("all calls of a worker share a grant", "job_lease.lua", "'HGET', grants, seat", "'HGET', grants, worker"),
 )
 """The same in the script."""
+
+DUE_BUG = LuaBug(
+    "a call that was recalled keeps the news of a due time",
+    "job_lease.lua",
+    "if repeated[2] ~= '' or repeated[3] > 0",
+    "if repeated[3] > 0",
+)
 
 
 def _cross_out_first(self: Any, route: Any, run_id: str, news: Any) -> int:

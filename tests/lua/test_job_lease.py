@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from jobs.core.histogram import bucket_of
 from jobs.store import scripts
 from jobs.store.codec.bodies import TIMES
 from jobs.store.codec.records import Record, decode_record
-from tests.faults.seeded_bugs import RECALL_BUGS, LuaBug
+from tests.faults.seeded_bugs import DUE_BUG, RECALL_BUGS, LuaBug
 from tests.support.partition import NOW, Partition, body, due, error, held, packed, place, record
 
 FIRST = "first"
@@ -385,6 +386,15 @@ def test_a_call_that_is_recalled_before_it_is_carried_out_takes_nothing_and_wake
     assert call(partition, seat="w standing", token="next")["ids"] == ["a"]
 
 
+def test_a_call_that_was_recalled_lets_another_learn_what_is_due_next(partition: Partition) -> None:
+    call(partition, seat="w standing", limit=0)
+    partition.put({"bodies": {"a": body()}, "scheduled": {"a": NOW + 5000}})
+
+    call(partition, seat="w standing")
+
+    assert partition.state().get("wake") == ["1"]
+
+
 def test_a_call_that_is_recalled_later_brings_back_what_it_has_taken(partition: Partition) -> None:
     partition.put({"bodies": {"a": body(), "b": body()}, "ready": {"a": place(1), "b": place(2)}})
     call(partition, seat="w standing", limit=1)
@@ -396,14 +406,28 @@ def test_a_call_that_is_recalled_later_brings_back_what_it_has_taken(partition: 
     assert recalled["records"] == [leased()]
 
 
-@pytest.mark.parametrize("bug", RECALL_BUGS, ids=lambda bug: bug.name)
+@pytest.mark.parametrize(
+    ("bug", "story"),
+    [
+        *(
+            (bug, test_a_call_that_is_recalled_before_it_is_carried_out_takes_nothing_and_wakes_another)
+            for bug in RECALL_BUGS
+        ),
+        (DUE_BUG, test_a_call_that_was_recalled_lets_another_learn_what_is_due_next),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
 def test_a_mistake_about_recalled_calls_is_caught(
-    bug: LuaBug, partition: Partition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bug: LuaBug,
+    story: Callable[[Partition], None],
+    partition: Partition,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SCHEDULER_LUA_DIR", str(bug.plant(tmp_path)))
     scripts.script.cache_clear()
     try:
         with pytest.raises(AssertionError):
-            test_a_call_that_is_recalled_before_it_is_carried_out_takes_nothing_and_wakes_another(partition)
+            story(partition)
     finally:
         scripts.script.cache_clear()

@@ -186,3 +186,13 @@ def test_what_was_leased_a_moment_ago_is_renewed_with_the_next_round(leased: Lea
     leased.renew()
     assert leased.told() == [Lost([("gone by then", fresh.token)])]
     assert leased._other.memory.renewed_at(2) > 0.0
+
+
+def test_an_old_lease_that_came_behind_a_fresh_one_is_renewed(leased: Leased) -> None:
+    """An answer that was long on its way has the later number, and no time to wait for the next round."""
+    leased.child.open_batch(Opened(2, new_token(), ROUTE, [], leased_at=monotonic()))
+    leased.child.open_batch(Opened(3, new_token(), ROUTE, [], leased_at=monotonic() - 5.0))
+
+    leased.renew()
+
+    assert leased._other.memory.renewed_at(3) > 0.0

@@ -15,7 +15,7 @@ from jobs.exceptions import OutcomeUnknown
 from jobs.store import connection
 from jobs.store.keys import partition_keys
 from jobs.worker import standing
-from jobs.worker.standing import CLOCK_SECONDS, DRIFT_SECONDS, ServerClock
+from jobs.worker.standing import CLOCK_SECONDS, DRIFT_SECONDS, ServerClock, Standing
 from tests.faults.seeded_bugs import STANDING_BUGS, PythonBug
 from tests.support.wait import eventually
 from tests.worker.conftest import ROUTE, Gate, Parts, StartFetcher
@@ -74,6 +74,7 @@ def test_a_clock_must_have_been_seen_lately_and_at_once(clock: ServerClock, loca
     clock.note(NOW_MS + 60_000, local.now - 2)
 
     assert not clock.is_known, "the answer took two seconds"
+    assert not clock.is_fit, "a server that is slow is asked again and again"
 
 
 @pytest.fixture(autouse=True)
@@ -165,6 +166,25 @@ def test_on_the_way_out_it_is_quiet_only_when_nothing_more_can_come(
     ids = parts.enqueue()
 
     assert passed_on(parts, ids)
+
+
+def test_no_call_can_begin_while_it_is_asked_whether_one_may_bring_something(
+    start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or it would be taken for quiet between a call that is about to stand and one that does."""
+    fetcher = start_fetcher()
+    fetcher.quiesce()
+    fetcher.join()
+    free: list[bool] = []
+
+    def noting(_: Standing) -> bool:
+        free.append(not fetcher._leasing.locked())
+        return False
+
+    monkeypatch.setattr(Standing, "is_open", property(noting))
+
+    assert fetcher.is_quiet
+    assert free == [False]
 
 
 def test_an_answer_that_was_lost_is_had_back(
