@@ -79,11 +79,11 @@ def test_the_host_hears_at_once_that_it_or_one_of_its_workers_was_told_to_end(en
 
 
 def test_it_is_left_and_paused_where_the_host_cannot_be_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(topic: str, about: str) -> None:
+    def fail(news: News, topic: str, about: str) -> None:
         raise OutcomeUnknown
 
     engine.workers.beat([info("h"), info("h.1")], ttl_ms=TTL_MS)
-    monkeypatch.setattr(engine.news, "tell", fail)
+    monkeypatch.setattr(News, "tell", fail)
 
     engine.workers.command("h.1", "drain")
     engine.workers.pause("h", by="ana", reason="", until=None)
