@@ -425,9 +425,10 @@ class Fetcher(threading.Thread):
         return self._shares is None and self._clocks[route].is_fit and self._engine.leases.can_stand
 
     def _stand(self, line: Line, route: Route) -> None:
-        """Have the jobs that come sent here, without being asked for."""
+        """Have the jobs that come sent here, without being asked for. Not while an answer is yet to be taken: the bell
+        rings for it."""
         with self._leasing:
-            if not self._quiet and (room := self._room(route.pool)) > 0:
+            if not self._quiet and not self._standing.has_open(route) and (room := self._room(route.pool)) > 0:
                 limit = self._permits.lease_limit(route, room) if self._permits.are_needed else room
                 line.waiter.arm(self._standing.open(route, limit), STANDING * self._naps.longest)
 

@@ -91,8 +91,13 @@ class Standing:
         """Those of which jobs may still come."""
         return list(self._open.values())
 
+    def has_open(self, route: Route) -> bool:
+        """Whether jobs may still come of a call for this partition: its answer may be here, and not be taken yet."""
+        return route in self._open
+
     def open(self, route: Route, limit: int) -> StandingCall:
-        """A call that may be asked from now on."""
+        """A call that may be asked from now on. Not while the partition has an open one: what that brings would be
+        lost."""
         self._open[route] = call = StandingCall(route, new_token(), limit)
         return call
 

@@ -168,6 +168,26 @@ def test_on_the_way_out_it_is_quiet_only_when_nothing_more_can_come(
     assert passed_on(parts, ids)
 
 
+def test_an_answer_that_comes_while_the_fetcher_is_busy_is_taken_before_another_call_stands(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, sent: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetcher = start_fetcher()
+    stands(sent, parts)
+    return_stalled, ids = fetcher._return_stalled, []
+
+    def busy() -> None:
+        """It has looked for answers, and is about to wait."""
+        if not ids:
+            ids.extend(parts.enqueue())
+            eventually(lambda: not any(line.waiter.is_armed for line in fetcher._lines.values()))
+        return_stalled()
+
+    monkeypatch.setattr(fetcher, "_return_stalled", busy)
+    fetcher.look()
+
+    eventually(lambda: ids and gate.begun == ids)
+
+
 def test_no_call_can_begin_while_it_is_asked_whether_one_may_bring_something(
     start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
