@@ -155,7 +155,10 @@ class Store:
         }
 
     def close(self) -> None:
-        """Closes all connections; the next call opens new ones."""
+        """Closes all connections but those on which other threads wait; the next call opens new ones."""
+        if getattr(self._waiting, "client", None) is not None and self._waiting.pid == os.getpid():
+            self._waiting.client.close()
+        self._waiting.client = None
         with self._lock:
             if self._client is not None and self._pid == os.getpid():
                 self._client.close()
