@@ -40,7 +40,7 @@ CONTRACT_POOL = [
 
 def beat(engine: Engine, id: str, host: str) -> dict[str, list[str]]:
     info = WorkerInfo(id=id, host=host, hostname="h", pid=1, pools={"critical": 4}, started_at_ms=1, state="consuming")
-    return engine.workers.beat([info], ttl_ms=60_000)
+    return engine.workers.beat([info], ttl_ms=60_000).commands
 
 
 class TestPools:
