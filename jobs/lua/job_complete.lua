@@ -1,6 +1,7 @@
 -- Ends attempts that succeeded. A job that was asked to stop meanwhile ends as cancelled and its result is dropped.
 -- State: leased -> succeeded | cancelled
 -- Reply: position and "cancelled" | "lost" for each job that did not succeed; it is no mistake to make the call again
+-- Checks its keys itself.
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -151,6 +152,30 @@ local function tied_once(group)
     end
   end
   return number
+end
+
+-- Before the first write, which is to `leased`, all that others go to is looked at.
+local is_tied = false
+for _, group in ipairs(groups) do
+  is_tied = is_tied or group.tied > 0
+end
+if is_tied then
+  redis.call('HLEN', bundles)
+  redis.call('HLEN', bundled)
+  redis.call('ZCARD', leased)
+end
+if done_count > 0 then
+  redis.call('ZCARD', succeeded)
+end
+if stopped[1] then
+  redis.call('ZCARD', cancelled)
+  redis.call('HLEN', attempts)
+end
+if kept[1] then
+  redis.call('HLEN', results)
+end
+if retained[1] then
+  redis.call('ZCARD', expiring)
 end
 
 if done_count > 0 then

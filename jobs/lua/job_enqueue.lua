@@ -2,10 +2,10 @@
 -- State: (none) -> ready | scheduled
 -- Errors: POOL_FULL (nothing was created); an id that is taken or voided is named in the reply, the others are created
 -- Reply: now, due, then position and "taken" | "voided:<void>" for each job that was not created
+-- Checks its keys itself.
 -- #include server_now
 -- #include ready_place
 -- #include due_score
--- #include wake_one
 -- #include tally
 local clock = KEYS[1] -- string: high-water mark of server time
 local bodies = KEYS[2] -- hash: id -> body
@@ -78,6 +78,12 @@ if max_pending and created_count > 0 then
     return redis.error_reply('POOL_FULL ' .. pending .. ' jobs wait')
   end
 end
+local place, is_quiet
+if created_count > 0 then -- all that is written below, and not read above, is looked at or written first
+  redis.call('ZCARD', is_due and ready or scheduled)
+  is_quiet = redis.call('LLEN', wake) == 0
+  place = is_due and redis.call('INCRBY', sequence, created_count) - created_count
+end
 if unvoided[1] then
   redis.call('ZREM', voided, unpack(unvoided))
 end
@@ -87,7 +93,6 @@ end
 if created_count == 0 then
   return reply
 end
-local place = is_due and redis.call('INCRBY', sequence, created_count) - created_count
 local score = not is_due and due_score(due, priority)
 local created, index, given, last = {}, {}, ARGV, 0 -- locals are fast
 for i = 1, total do
@@ -103,16 +108,10 @@ for i = 1, total do
   end
 end
 redis.call('HSET', bodies, unpack(created))
-if is_due then
-  redis.call('ZADD', ready, unpack(index))
-  wake_one(wake)
-else
-  redis.call('ZADD', scheduled, unpack(index))
-  -- Whoever waits must learn of a job that is due before all it knows of.
-  local head = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')
-  if math.floor(tonumber(head[2])) >= due then
-    wake_one(wake)
-  end
+redis.call('ZADD', is_due and ready or scheduled, unpack(index))
+-- One who waits is woken for a job that is ready, and must learn of one that is due before all it knows of.
+if is_quiet and (is_due or math.floor(tonumber(redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2])) >= due) then
+  redis.call('RPUSH', wake, '1')
 end
 tally(live, now, 'enqueued', type, created_count)
 return reply

@@ -5,6 +5,7 @@
 -- Reply: now, next due or '', ready jobs left, '1' if paused or 'full' if as many as may run do, how many were corrupt,
 -- position and record of each job that was touched before, position and head where bodies begin to be told without it ('' =
 -- whole again), then id and body for each job
+-- Checks its keys itself.
 -- #include record_fields
 -- #include server_now
 -- #include read_record
@@ -56,8 +57,24 @@ local CORRUPT = '{"type": "CorruptJob", "message": "What is stored of this job c
 
 local now = server_now(clock, given_now)
 
+-- A call that takes the only job there is reads each key that it writes, or writes it first: others look before they write.
+local function check_types()
+  redis.call('HLEN', states)
+  redis.call('HLEN', bodies)
+  redis.call('HLEN', attempts)
+  redis.call('HLEN', parked)
+  redis.call('HLEN', bundles)
+  redis.call('HLEN', bundled)
+  redis.call('ZCARD', ready)
+  redis.call('ZCARD', leased)
+  redis.call('ZCARD', dead)
+  redis.call('LLEN', wake)
+  redis.call('STRLEN', sequence)
+end
+
 local function repeated_grant(packed)
-  local ok, grant = pcall(cmsgpack.unpack, packed)
+  local begins_with_it = string.find(part_of(packed, 1, #token + 6), token, 1, true) -- behind one or two lengths
+  local ok, grant = pcall(cmsgpack.unpack, begins_with_it and packed or '')
   if not ok or type(grant) ~= 'table' or grant[1] ~= token then
     return nil
   end
@@ -93,19 +110,24 @@ if limit == 0 then
   return { now, '', 0, '', 0, {}, {} }
 end
 
-promote_due(scheduled, ready, states, sequence, now, PROMOTE_LIMIT)
-promote_due(retry_wait, ready, states, sequence, now, PROMOTE_LIMIT)
-
 local facts = redis.call('HMGET', control, 'paused_until', 'paused_types', 'max_running', 'halted')
+local due = next_due(scheduled, retry_wait)
+if due ~= '' and due <= now then
+  check_types()
+  promote_due(scheduled, ready, states, sequence, now, PROMOTE_LIMIT)
+  promote_due(retry_wait, ready, states, sequence, now, PROMOTE_LIMIT)
+  due = next_due(scheduled, retry_wait)
+end
+local ready_count = redis.call('ZCARD', ready)
 if now < (tonumber(facts[1] or nil) or 0) then
-  return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), '1', 0, {}, {} }
+  return { now, due, ready_count, '1', 0, {}, {} }
 end
 
 -- The leases that there are decide, and no account of them: whatever crashed or was recovered, it is true.
 local max_running = tonumber(facts[3] or nil)
 local room = max_running and max_running - leased_count(leased, bundled)
 if room and room <= 0 then
-  return { now, next_due(scheduled, retry_wait), redis.call('ZCARD', ready), 'full', 0, {}, {} }
+  return { now, due, ready_count, 'full', 0, {}, {} }
 end
 
 -- Type -> server ms until which none of it starts; nil where no type is paused.
@@ -173,7 +195,7 @@ local corrupt = {}
 local bytes = 0
 local deadline = string.format('%d', now + lease_ms) -- once: turning numbers into text is dear
 local first_lease = pack_record({ 'leased', 1, 0, 0, 1, 0, 0, 0, 0, now, 0, 0, token, worker, 0, '' }) -- its place follows
-local has_many = math.min(limit, redis.call('ZCARD', ready)) >= bundle_from and redis.call('HEXISTS', bundled, token) == 0
+local has_many = math.min(limit, ready_count) >= bundle_from and redis.call('HEXISTS', bundled, token) == 0
 
 -- What is told of a body: what stands behind its head where that is the head of the job before it, too.
 local told_head = ''
@@ -269,16 +291,23 @@ local function take(id, place, raw, body)
   reply[at + 6], reply[at + 7] = id, told_of(body, is_alike)
 end
 
+-- The next in line, at most `step`: id, place, id, place, … Jobs that follow each other are mostly alike: of large ones fewer
+-- are read at a time.
+local function next_in_line(looked, step)
+  if step > 1 then
+    local head = redis.call('ZRANGE', ready, looked, looked)[1]
+    step = math.ceil(math.min(step, ENOUGH_BYTES / (redis.call('HSTRLEN', bodies, head) + 1)))
+  end
+  return redis.call('ZRANGE', ready, looked, looked + step - 1, 'WITHSCORES')
+end
+
+if ready_count > 1 or has_many or paused_types or has_halted then
+  check_types()
+end
 local wanted = room and math.min(limit, room) or limit
 local looked = 0
-while wanted > 0 and looked < MOST_LOOKED and bytes < ENOUGH_BYTES do
-  local head = redis.call('ZRANGE', ready, 0, 0)[1]
-  if not head then
-    break
-  end
-  -- Jobs that follow each other are mostly alike: of large ones fewer are read at a time.
-  local step = math.ceil(math.min(STEP, wanted, ENOUGH_BYTES / (redis.call('HSTRLEN', bodies, head) + 1)))
-  local line = redis.call('ZPOPMIN', ready, step)
+while wanted > 0 and looked < math.min(ready_count, MOST_LOOKED) and bytes < ENOUGH_BYTES do
+  local line = next_in_line(looked, math.min(STEP, wanted, ready_count - looked))
   local ids = {}
   for i = 1, #line / 2 do
     ids[i] = line[2 * i - 1]
@@ -298,23 +327,31 @@ while wanted > 0 and looked < MOST_LOOKED and bytes < ENOUGH_BYTES do
   looked, passed_over = looked + #ids, 0
 end
 
+if corrupt[1] then
+  check_types()
+end
 if taken > 0 then
+  if tied > 0 then
+    deadlines[#deadlines + 1] = deadline
+    deadlines[#deadlines + 1] = '\n' .. token
+  end
+  redis.call('ZADD', leased, unpack(deadlines))
   redis.call('HSET', states, unpack(records))
   local packed = cmsgpack.pack(grant)
   redis.call('HSET', grants, seat, packed)
   if tied > 0 then
     redis.call('HSET', bundles, token, packed)
     redis.call('HSET', bundled, token, tied)
-    deadlines[#deadlines + 1] = deadline
-    deadlines[#deadlines + 1] = '\n' .. token
   end
-  redis.call('ZADD', leased, unpack(deadlines))
   for _, alike in ipairs(groups) do
     if alike.taken > 0 then
       add_wait(alike.type, alike.since, alike.taken)
     end
   end
   tally_durations(live, now, 'wait', waits)
+end
+if looked > 0 then
+  redis.call('ZREMRANGEBYRANK', ready, 0, looked - 1)
 end
 for _, id in ipairs(corrupt) do
   local record = read_record(nil, 'dead')
@@ -326,9 +363,9 @@ for _, id in ipairs(corrupt) do
   append_attempt(attempts, id, record, now, 'failed', CORRUPT, attempts_kept)
 end
 
-local left = redis.call('ZCARD', ready)
+local left = ready_count - looked
 if left > 0 and not (room and taken >= room) then -- nobody else could take any
   wake_one(wake)
 end
-reply[2], reply[3], reply[5] = next_due(scheduled, retry_wait), left, #corrupt
+reply[2], reply[3], reply[5] = due, left, #corrupt
 return reply

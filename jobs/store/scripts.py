@@ -9,7 +9,8 @@ The unpack block at the top of a Lua file is its signature, and this module read
 ``-- #include name`` is replaced by ``include/name.lua``; a line ``-- Reads only.`` says that nothing is written.
 
 Scripts are isolated, but not rolled back: so that a key of the wrong type cannot stop one half-way, the types that the
-signature names are checked before the first statement.
+signature names are checked before the first statement. A check costs as much as a write: a script that each job passes
+says ``-- Checks its keys itself.``, and reads or checks what it writes before its first write.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _TYPED_KEY = re.compile(r"^local (\w+) = KEYS\[\d+\] -- (\w+)", re.MULTILINE)
 _SIGNATURE_END = re.compile(r"\A.*^local \w+ = [^\n]*(?:KEYS|ARGV)\[[^\n]*\n", re.MULTILINE | re.DOTALL)
 _ARGUMENT = re.compile(r"^local (\w+) = (?:tonumber\()?ARGV\[(\d+)\]", re.MULTILINE)
 _READS_ONLY = re.compile(r"^-- Reads only\.$", re.MULTILINE)
+_CHECKS_ITSELF = re.compile(r"^-- Checks its keys itself\.$", re.MULTILINE)
 _ITEMS = re.compile(r"^local items = (\d+) -- ARGV\[\1\.\.\]", re.MULTILINE)
 
 
@@ -65,6 +67,7 @@ class Script(msgspec.Struct, frozen=True):
     arguments: tuple[str, ...]
     takes_items: bool
     changes: bool  # False: it only reads
+    is_checked: bool  # whether the types of all keys are checked before its first statement
     keys_of: Callable[[Any], Iterable[Any]]
     arguments_of: Callable[[Any], Iterable[Any]]
 
@@ -91,14 +94,24 @@ def read_script(directory: Path, name: str) -> Script:
     keys = _in_order(name, _KEY.findall(text))
     arguments = _in_order(name, _ARGUMENT.findall(text))
     changes = not _READS_ONLY.search(text)
-    if changes:
+    is_checked = changes and not _CHECKS_ITSELF.search(text)
+    if is_checked:
         body = _SIGNATURE_END.sub(lambda match: match[0] + _type_checks(name, text), body, count=1)
     items = _ITEMS.search(text)
     if items and int(items[1]) != len(arguments) + 1:
         raise ValueError(f"{name}.lua: items begin at ARGV[{items[1]}], after {len(arguments)} named arguments")
     sha = hashlib.sha1(body.encode(), usedforsecurity=False).hexdigest()
     return Script(
-        name, body, sha, keys, arguments, bool(items), changes, _all(attrgetter, keys), _all(itemgetter, arguments)
+        name=name,
+        source=body,
+        sha=sha,
+        keys=keys,
+        arguments=arguments,
+        takes_items=bool(items),
+        changes=changes,
+        is_checked=is_checked,
+        keys_of=_all(attrgetter, keys),
+        arguments_of=_all(itemgetter, arguments),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobs.exceptions import StoreRefused
@@ -53,42 +54,48 @@ CREATE = {
     "max_pending": "",
     "header": "",
 }
+LEASE = {"worker": "w", "seat": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 20, **KEPT}
+COMPLETE = ("token", "t", "", "", 1, encode_run(NOW, 1), "a")
+KEEP = ("token", "t", 60_000, "1", 1, encode_run(NOW, 1), "a", "{}")
 FAIL = ("a", "token", "t", NOW, "retry", 5, 0, "{}")
 
 CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
     "enqueue": ({}, "job_enqueue", ("a", body()[16:]), CREATE),
     "enqueue later": ({}, "job_enqueue", ("a", body()[16:]), {**CREATE, "delay": 5}),
     "enqueue a voided id": ({"bodies": {"a": b""}, "voided": {"a": 1}}, "job_enqueue", ("a", body()[16:]), CREATE),
-    "lease": (
-        WAITING,
+    "lease": (WAITING, "job_lease", (), LEASE),
+    "lease the only one": ({"bodies": {"a": body()}, "ready": {"a": place(1)}}, "job_lease", (), LEASE),
+    "lease one of a paused type": (
+        {
+            "bodies": {"a": body()},
+            "ready": {"a": place(1)},
+            "control": {"paused_types": msgspec.msgpack.encode({"t": NOW + 1})},
+        },
         "job_lease",
         (),
-        {"worker": "w", "seat": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 20, **KEPT},
+        LEASE,
     ),
-    "lease a bad one": (
-        {"ready": {"a": 1}},
-        "job_lease",
-        (),
-        {"worker": "w", "seat": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 20, **KEPT},
-    ),
+    "recall": ({}, "job_lease", (), {**LEASE, "limit": 0}),
+    "lease a bad one": ({"ready": {"a": 1}}, "job_lease", (), LEASE),
     "lease a bundle": (
         {"bodies": {"a": body(), "b": body()}, "ready": {"a": place(1), "b": place(2)}},
         "job_lease",
         (),
-        {"worker": "w", "seat": "w", "token": "n", "limit": 9, "lease_ms": 9, "bundle_from": 2, **KEPT},
+        {**LEASE, "bundle_from": 2},
     ),
     "promote": (WAITING, "job_promote", (), {"limit": 9}),
     "start": (HELD, "job_start", ("a", "token", NOW), {}),
     "start in a bundle": (TIED, "job_start", ("a", "token", NOW), {}),
     "open a bundle": (TIED, "bundle_open", ("token",), {}),
     "renew in a bundle": (TIED, "job_renew", ("a", "token"), {"lease_ms": 9}),
-    "complete in a bundle": (TIED, "job_complete", ("token", "t", "", "", 1, encode_run(NOW, 1), "a"), KEPT),
+    "complete in a bundle": (TIED, "job_complete", COMPLETE, KEPT),
     "fail in a bundle": (TIED, "job_fail", FAIL, KEPT),
     "cancel in a bundle": (TIED, "job_cancel", (), {"id": "a", "only_waiting": ""}),
     "recover a bundle": (TIED, "job_recover", (), {"limit": 9, "lease_ms": 9, "elapsed": "", **KEPT}),
     "renew": (HELD, "job_renew", ("a", "token"), {"lease_ms": 9}),
-    "complete": (HELD, "job_complete", ("token", "t", "", "", 1, encode_run(NOW, 1), "a"), KEPT),
-    "complete a stopped one": (STOPPED, "job_complete", ("token", "t", "", "", 1, encode_run(NOW, 1), "a"), KEPT),
+    "complete": (HELD, "job_complete", COMPLETE, KEPT),
+    "complete with a result that is kept": (HELD, "job_complete", KEEP, KEPT),
+    "complete a stopped one": (STOPPED, "job_complete", COMPLETE, KEPT),
     "fail to retry": (HELD, "job_fail", FAIL, KEPT),
     "fail for good": (HELD, "job_fail", (*FAIL[:4], "dead", *FAIL[5:]), KEPT),
     "snooze": (HELD, "job_fail", (*FAIL[:4], "snooze", *FAIL[5:]), KEPT),
@@ -131,22 +138,22 @@ CALLS: dict[str, tuple[State, str, tuple[Any, ...], dict[str, Any]]] = {
 }
 
 
-def cases() -> list[Any]:
-    """Each call with each of its keys spoiled in turn."""
+def cases(*, checked: bool) -> list[Any]:
+    """Each call with each of its keys spoiled in turn. ``checked``: of scripts whose keys are all checked beforehand,
+    or of those that check what they need themselves."""
     return [
         pytest.param(*call, key, id=f"{name}: {key}")
         for name, call in CALLS.items()
         for key in script(call[1]).keys
-        if key not in PREFIXES
+        if key not in PREFIXES and script(call[1]).is_checked == checked
     ]
 
 
-@pytest.mark.parametrize(("before", "name", "items", "arguments", "key"), cases())
+@pytest.mark.parametrize(("before", "name", "items", "arguments", "key"), cases(checked=True))
 def test_nothing_is_written_before_all_is_checked(
     partition: Partition, before: State, name: str, items: tuple[Any, ...], arguments: dict[str, Any], key: str
 ) -> None:
-    partition.put({content: values for content, values in before.items() if content != key})
-    spoil(partition, key)
+    put_spoiled(partition, before, key)
     stored = everything(partition.store, without=())
 
     with pytest.raises(StoreRefused, match="WRONGTYPE"):
@@ -155,10 +162,58 @@ def test_nothing_is_written_before_all_is_checked(
     assert everything(partition.store, without=()) == stored
 
 
+@pytest.mark.parametrize(("before", "name", "items", "arguments", "key"), cases(checked=False))
+def test_a_script_that_checks_its_keys_itself_writes_nothing_or_all(
+    partition: Partition, before: State, name: str, items: tuple[Any, ...], arguments: dict[str, Any], key: str
+) -> None:
+    """Time and the places in line may have gone on: no fact of a job hangs on that."""
+    partition.put(before)
+    partition.run(name, *items, **arguments)
+    spoil(partition, key)
+    done = everything(partition.store, without=("clock", "sequence"))
+    clear(partition)
+    put_spoiled(partition, before, key)
+    stored = everything(partition.store, without=("clock", "sequence"))
+
+    was_refused = is_refused(partition, name, items, arguments)
+
+    left = everything(partition.store, without=("clock", "sequence"))
+    assert left == (stored if was_refused else done)
+
+
+def test_each_key_that_a_script_checks_itself_stops_a_call_that_needs_it(partition: Partition) -> None:
+    stopped = set()
+    for before, name, items, arguments, key in (case.values for case in cases(checked=False)):
+        put_spoiled(partition, before, key)
+        if is_refused(partition, name, items, arguments):
+            stopped.add((name, key))
+        clear(partition)
+
+    assert stopped == {(case.values[1], case.values[4]) for case in cases(checked=False)}
+
+
+def is_refused(partition: Partition, name: str, items: tuple[Any, ...], arguments: dict[str, Any]) -> bool:
+    try:
+        partition.run(name, *items, **arguments)
+    except StoreRefused as refusal:
+        return "WRONGTYPE" in str(refusal)
+    return False
+
+
+def put_spoiled(partition: Partition, before: State, key: str) -> None:
+    partition.put({content: values for content, values in before.items() if content != key})
+    spoil(partition, key)
+
+
+def clear(partition: Partition) -> None:
+    partition.store.client.delete(*everything(partition.store, without=()))
+
+
 def spoil(partition: Partition, key: str) -> None:
     """Puts something there that no script expects."""
     client: Any = partition.store.client
     name = getattr(partition.keys, key)
+    client.delete(name)
     if key in ("clock", "sequence"):
         client.rpush(name, "x")
     else:

@@ -8,10 +8,11 @@ local function server_now(clock_key, given)
   else
     now = tonumber(given)
   end
-  local mark = tonumber(redis.call('GET', clock_key) or 0)
-  if now <= mark then
+  local before = redis.call('SET', clock_key, now, 'GET') -- both at once: it is hardly ever behind
+  local mark = tonumber(before or nil)
+  if mark and now < mark then
+    redis.call('SET', clock_key, before)
     return mark
   end
-  redis.call('SET', clock_key, now)
   return now
 end
