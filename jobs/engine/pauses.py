@@ -70,10 +70,13 @@ class Pauses:
         return before
 
     def tell(self) -> PauseState:
-        """Brings every partition up to what is paused: finishes what somebody began and did not end."""
+        """Brings every partition up to what is paused: finishes what somebody began and did not end.
+
+        All that there are now: a pool that is made after that is told by whoever makes it.
+        """
         pauses = self.stored()
         if pauses.version:
-            tell_partitions(self._store, pauses, self._topology.partitions())
+            tell_partitions(self._store, pauses, self._topology.partitions(fresh=True))
         return pauses.at(self.now_ms())
 
     def end_expired(self) -> list[Scope]:

@@ -117,9 +117,10 @@ class Worker(WorkerInfo, kw_only=True):
 
 
 class Heard(NamedTuple):
-    """What a host hears when it beats: the ``commands`` left for each worker, and its ``pause`` while it holds, for so
-    many ``seconds`` yet (``inf``: until it is resumed)."""
+    """What a host hears when it beats: whether it ``was_known``, the ``commands`` left for each worker, and its
+    ``pause`` while it holds, for so many ``seconds`` yet (``inf``: until it is resumed)."""
 
+    was_known: bool
     commands: dict[str, list[str]]
     pause: Pause | None
     seconds: float
@@ -148,11 +149,12 @@ class Workers:
             items += (info.id, msgspec.msgpack.encode((ttl_ms, info)), "1" if info.is_leaving else "")
         host, release = infos[0].host, infos[0].version
         given = "" if now is None else now
-        stored, *commands = self._store.run(
+        stored, was_known, *commands = self._store.run(
             "worker_beat", self._keys, items, given_now=given, ttl=ttl_ms, release=release, host=host
         )
         told = zip(infos, commands, strict=True)
         return Heard(
+            bool(was_known),
             {info.id: [command.decode()] if command else [] for info, command in told},
             *(self._held(stored) if stored else NOT_HELD),
         )

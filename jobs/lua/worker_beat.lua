@@ -1,7 +1,7 @@
 -- Registers workers or proves them alive, and notes when a release was first seen; forgets those that were gone for an
 -- hour.
--- Reply: the pause of the host or '', then for each worker the command left for it, or ''; given again until the worker
--- says that it has it
+-- Reply: the pause of the host or '', 1 if the host was known, then for each worker the command left for it, or ''; given
+-- again until the worker says that it has it
 local workers = KEYS[1] -- hash: worker id -> packed facts
 local alive = KEYS[2] -- zset: worker id -> counted as gone from then on
 local commands = KEYS[3] -- hash: worker id -> drain | stop
@@ -21,7 +21,7 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local reply = { redis.call('HGET', pauses, host) or '' }
+local reply = { redis.call('HGET', pauses, host) or '', redis.call('HEXISTS', workers, host) }
 for i = 1, (#ARGV - items + 1) / 3 do
   local at = items + 3 * (i - 1)
   local id = ARGV[at]
@@ -30,7 +30,7 @@ for i = 1, (#ARGV - items + 1) / 3 do
   if ARGV[at + 2] == '1' then
     redis.call('HDEL', commands, id)
   end
-  reply[i + 1] = redis.call('HGET', commands, id) or ''
+  reply[i + 2] = redis.call('HGET', commands, id) or ''
 end
 if release ~= '' and redis.call('ZADD', releases, 'NX', now, release) == 1 then
   redis.call('ZREMRANGEBYRANK', releases, 0, -RELEASES_KEPT - 1)

@@ -63,7 +63,8 @@ class CpuMeter:
 
 class Presence:
     """``tick`` beats for all of them in one call, and once more where it heard of a pause. ``obey`` is called with
-    (worker id, command), ``hold`` with the pause of the host when it begins or changes, with None once it is over."""
+    (worker id, command), ``hold`` with the pause of the host when it begins or changes, with None once it is over, and
+    ``enter_anew`` when the store knows the host no more: it was emptied, or is an older copy."""
 
     def __init__(
         self,
@@ -72,12 +73,15 @@ class Presence:
         version: str,
         obey: Callable[[str, str], None],
         hold: Callable[[Pause | None], None],
+        enter_anew: Callable[[], object],
     ) -> None:
         self._engine = engine
         self._host = host
         self._version = version
         self._obey = obey
         self._hold = hold
+        self._enter_anew = enter_anew
+        self._has_beaten = False
         self._pause: Pause | None = None
         self._hostname = platform.node()
         self._started_at_ms = int(time() * 1000)
@@ -90,6 +94,9 @@ class Presence:
 
     def tick(self) -> float:
         heard = self._beat()
+        if self._has_beaten and not heard.was_known:
+            self._enter_anew()
+        self._has_beaten = True
         if heard.pause != self._pause:
             self._pause = heard.pause
             self._hold(heard.pause)

@@ -102,8 +102,10 @@ class Standing:
         return call
 
     def close(self, call: StandingCall) -> None:
-        """What it took is in hand, or has gone back. An answer that comes later is passed over."""
+        """What it took is in hand, or has gone back. What an answer brings that comes later goes back."""
         del self._open[call.route]
+        if self._answers and self._answers[0][0] is call:
+            self._answers.popleft()
 
     def ask(self, call: StandingCall, timeout: float) -> None:
         """Waits at the server until the call is carried out, at the latest after ``timeout`` seconds. However it ends,
@@ -127,8 +129,15 @@ class Standing:
             call, reply = self._answers[0]
             if self._open.get(call.route) is call:
                 return call, reply
+            if reply is not None and reply.jobs:
+                self._give_back(call, reply)
             self._answers.popleft()
         return None
+
+    def _give_back(self, call: StandingCall, reply: LeaseReply) -> None:
+        """It was recalled, and took something all the same: the server was emptied or replaced in between, and forgot
+        that it was. Nothing happens to what has gone back already."""
+        self._engine.leases.release(call.route, [(job.id, job.token) for job in reply.jobs])
 
     def recall(self, call: StandingCall) -> LeaseReply:
         """What it has taken; it takes nothing from now on. The call is still open, should this fail."""

@@ -142,7 +142,7 @@ class Supervisor:
         self._signals = SignalInbox()
         self._mailbox = Mailbox()
         self._settler = CrashSettler(self._engine, self._options, self._on_burial)
-        self._presence = Presence(self._engine, self, self._version, self._on_command, self._on_pause)
+        self._presence = Presence(self._engine, self, self._version, self._on_command, self._on_pause, self._enter_anew)
         self._timers = Wheel(monotonic, on_sooner=self._mailbox.ring)
         self._renewer = Renewer(self._engine, self._children_now, self._options)
         self._renewing = Loop("renewer", self._renewer.tick)
@@ -280,8 +280,7 @@ class Supervisor:
         if any(done.get(what) for what in MAKES_READY):
             self._mailbox.post(self._crew.look)
         if any(done.get(what) for what in CHANGES_RULES):
-            for loop in self._service_loops:
-                loop.nudge()
+            self._nudge_services()
 
     def _on_news(self, topic: str, abouts: list[str]) -> None:
         """From the listener's thread: somebody has changed something, anywhere."""
@@ -302,6 +301,18 @@ class Supervisor:
             return
         if topic in CONCERNS_CHILDREN:
             self._mailbox.post(self._crew.reconsider)
+        self._nudge_services()
+
+    def _enter_anew(self) -> None:
+        """From the presence thread: the store has lost this host, and with it what else this host had told it."""
+        log.warning(
+            "the store knows %s no more: was it emptied? Its pools, limits and schedules are entered anew", self.id
+        )
+        self._engine.topology.forget()
+        self._mailbox.post(self._crew.reconsider)
+        self._nudge_services()
+
+    def _nudge_services(self) -> None:
         for loop in self._service_loops:
             loop.nudge()
 

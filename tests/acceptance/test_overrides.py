@@ -46,7 +46,7 @@ def test_a_running_host_obeys_rows_that_a_program_changed_even_after_redis_was_f
     start_host: StartHost, manage: Manage, private_valkey: ValkeyServer
 ) -> None:
     edit(manage, "JobType.objects.filter(name='image.process').update(enabled=False)")
-    start_host("--pool", "background", **OFTEN).consuming()
+    host = start_host("--pool", "background", **OFTEN).consuming()
     engine = get_engine()
     eventually(lambda: engine.types.disabled() == {"image.process"}, within=SECONDS)
     image, report = registry.get("image.process"), registry.get("report.build")
@@ -65,8 +65,9 @@ def test_a_running_host_obeys_rows_that_a_program_changed_even_after_redis_was_f
         client.flushall()
     eventually(lambda: engine.pools.configured() == {"background": 3}, within=SECONDS)
     again = report.enqueue(year=2014, resamples=100)  # type: ignore[attr-defined]
-    # Until a host has entered the pool anew, after 20 s at most, nobody finds its jobs.
-    eventually(lambda: (found := engine.jobs.find(again.id)) and found.state == JobState.SUCCEEDED, within=60)
+    # Until a host has entered the pool anew nobody finds its jobs.
+    eventually(lambda: (found := engine.jobs.find(again.id)) and found.state == JobState.SUCCEEDED, within=SECONDS)
+    eventually(lambda: "the store knows" in host.log, within=SECONDS)  # heard at its next beat, whatever was pushed
 
 
 def test_hosts_compare_within_seconds() -> None:

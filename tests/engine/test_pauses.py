@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from jobs.conf import get_settings
 from jobs.core.job import Route, moment
 from jobs.core.pause import FOR_EVER_MS, Pause
 from jobs.engine import EVERYTHING, Engine, Scope
@@ -72,6 +74,33 @@ def test_a_pause_that_comes_while_a_pool_is_born_is_not_missed(engine: Engine, m
 
     assert rounds == [0, 1]
     assert late.ask().paused
+
+
+def _pause_type(engine: Engine) -> None:
+    engine.pauses.pause(TYPE, by="ana")
+
+
+def _disable_type(engine: Engine) -> None:
+    engine.types.set("t", {"enabled": False})
+
+
+def _pause_everything(engine: Engine) -> None:
+    engine.pauses.pause(EVERYTHING, by="ana")
+
+
+@pytest.mark.parametrize("pause", [_pause_everything, _pause_type, _disable_type])
+def test_a_pool_of_which_whoever_pauses_has_not_heard_yet_is_paused_too(
+    engine: Engine, store: Store, clock: ManualClock, pause: Callable[[Engine], None]
+) -> None:
+    """A host hears of new pools, and asks for them itself every twenty seconds only: it may be late to hear."""
+    engine.topology.is_told = True
+    assert engine.topology.pools() == []
+    young = Steps(Engine(store, get_settings(), clock), "young")
+    young.enqueue()
+
+    pause(engine)
+
+    assert young.ask().jobs == []
 
 
 def test_a_pool_that_is_paused_stays_so_when_everything_is_resumed(engine: Engine, steps: Steps) -> None:

@@ -29,7 +29,7 @@ def registry(store: Store) -> tuple[Any, Any, Any]:
 
 
 def test_each_worker_is_known_with_its_facts_until_its_time_is_over(store: Store) -> None:
-    assert beat(store, "a", "b") == [b"", b"", b""]
+    assert beat(store, "a", "b") == [b"", 0, b"", b""]
     assert registry(store) == (
         {b"a": b"facts of a", b"b": b"facts of b"},
         {b"a": NOW + 30_000, b"b": NOW + 30_000},
@@ -41,9 +41,9 @@ def test_a_command_is_given_until_the_worker_obeys_it(store: Store) -> None:
     """The reply that carries it may be lost."""
     store.client.hset(HostKeys(store.namespace).commands, "b", "drain")
 
-    assert beat(store, "a", "b") == [b"", b"", b"drain"]
-    assert beat(store, "a", "b", obeying="a") == [b"", b"", b"drain"]
-    assert beat(store, "a", "b", obeying="b") == [b"", b"", b""]
+    assert beat(store, "a", "b") == [b"", 0, b"", b"drain"]
+    assert beat(store, "a", "b", obeying="a") == [b"", 0, b"", b"drain"]
+    assert beat(store, "a", "b", obeying="b") == [b"", 0, b"", b""]
     assert registry(store)[2] == {}
 
 
@@ -51,7 +51,16 @@ def test_the_pause_of_their_host_is_told_with_each(store: Store) -> None:
     store.client.hset(HostKeys(store.namespace).pauses, "h", "a pause")
     store.client.hset(HostKeys(store.namespace).pauses, "other", "another")
 
-    assert beat(store, "a", "b") == [b"a pause", b"", b""]
+    assert beat(store, "a", "b") == [b"a pause", 0, b"", b""]
+
+
+def test_a_host_hears_whether_it_was_known(store: Store) -> None:
+    assert beat(store, "h", "a") == [b"", 0, b"", b""]
+    assert beat(store, "h", "a") == [b"", 1, b"", b""]
+
+    store.client.delete(HostKeys(store.namespace).workers)
+
+    assert beat(store, "h", "a") == [b"", 0, b"", b""]
 
 
 def test_workers_that_are_gone_for_an_hour_are_forgotten(store: Store) -> None:

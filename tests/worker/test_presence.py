@@ -10,6 +10,7 @@ import pytest
 
 from jobs.core.job import moment
 from jobs.engine import Engine
+from jobs.store.keys import HostKeys
 from jobs.worker import presence
 from jobs.worker.presence import BEAT_SECONDS, MARGIN_SECONDS, CpuMeter, Presence
 from tests.support.clock import ManualClock
@@ -58,7 +59,12 @@ def test_a_host_hears_of_its_pause_once_and_looks_again_when_that_ends(engine: E
     heard: list[str | None] = []
     host: Any = QuietHost()
     beating = Presence(
-        engine, host, "1", lambda *_: None, lambda pause: heard.append(pause.reason if pause is not None else None)
+        engine,
+        host,
+        "1",
+        obey=lambda *_: None,
+        hold=lambda pause: heard.append(pause.reason if pause is not None else None),
+        enter_anew=lambda: None,
     )
     assert beating.tick() == BEAT_SECONDS
 
@@ -71,3 +77,20 @@ def test_a_host_hears_of_its_pause_once_and_looks_again_when_that_ends(engine: E
     clock.advance(2 + MARGIN_SECONDS)
     assert beating.tick() == BEAT_SECONDS
     assert heard == ["disk", "deploy", None]
+
+
+def test_a_host_that_the_store_has_forgotten_enters_anew_what_it_told(engine: Engine) -> None:
+    entered: list[int] = []
+    host: Any = QuietHost()
+    beating = Presence(
+        engine, host, "1", obey=lambda *_: None, hold=lambda _: None, enter_anew=lambda: entered.append(1)
+    )
+
+    beating.tick()
+    beating.tick()
+    assert entered == [], "of a host that has just come it knew nothing"
+
+    engine.store.client.delete(HostKeys(engine.store.namespace).workers)
+    beating.tick()
+    beating.tick()
+    assert entered == [1]
