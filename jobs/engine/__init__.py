@@ -133,7 +133,7 @@ class Engine:
             store, settings, clock, self.topology, self.workers, self.pauses, self.series, self.caps, self.pending
         )
         self.schedules = Schedules(store, settings, clock, self.jobs.creation.pending_limit)
-        self.workflows = Workflows(store, settings, clock)
+        self.workflows = Workflows(store, settings, clock, self.news)
         self.run_control = RunControl(store, settings, clock)
         self.run_pauses = RunPauses(store, clock, self.workflows, self.pauses, self.leases)
         self.outbox = Outbox(store)

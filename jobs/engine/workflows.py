@@ -8,15 +8,18 @@ while. ``jobs.runtime.relaying`` is who goes these ways.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from jobs.conf import Settings
 from jobs.core.clock import Clock
 from jobs.core.workflow import Node, RunFacts
+from jobs.engine import news
 from jobs.engine.batches import batches
 from jobs.engine.outbox import News
 from jobs.engine.run_nodes import Birth, StepReply, calls, decode_handed
 from jobs.engine.run_results import RunResults
+from jobs.exceptions import OutcomeUnknown, StoreUnavailable
 from jobs.store.codec.bodies import encode_header
 from jobs.store.codec.ids import new_head, route_in
 from jobs.store.codec.runs import encode_facts
@@ -30,6 +33,9 @@ CREATE_MS = 4_000
 LOOK_MS = 60_000
 """A run that goes on is looked at as often, whatever happens."""
 
+NEWS = "runs"
+"""The topic under which hosts hear at once that a run begins where there was none."""
+
 STEP = 500
 """Looks at nodes in one call."""
 TAKE = 500
@@ -42,8 +48,9 @@ class Workflows(RunResults):
     """See the module. Verbs on one run raise RunNotFound; all raise StoreUnavailable or OutcomeUnknown where the
     server is away."""
 
-    def __init__(self, store: Store, settings: Settings, clock: Clock) -> None:
+    def __init__(self, store: Store, settings: Settings, clock: Clock, told: news.News) -> None:
         super().__init__(store, settings, clock)
+        self._told = told
         self._lists = WorkflowKeys(store.namespace)
 
     # --- beginning and growing ----------------------------------------------------------------------------------------
@@ -51,13 +58,16 @@ class Workflows(RunResults):
     def create(self, run_id: str, name: str, facts: dict[str, Any]) -> str:
         """Begins a run without nodes, which does nothing until ``open``; "created", or how the run stands that has the
         id already."""
-        self._store.run(
+        is_first = self._store.run(
             "workflow_enlist",
             WorkflowKeys(self._store.namespace, name),
             given_now=self._now(),
             run=run_id,
             wait=CLAIM_MS,
         )
+        if is_first:
+            with suppress(StoreUnavailable, OutcomeUnknown):  # hosts look by themselves too, now and then
+                self._told.tell(NEWS)
         items = encode_facts({"name": name, **facts})
         reply: bytes = self._run("workflow_create", run_id, items, given_now=self._now())
         return reply.decode()

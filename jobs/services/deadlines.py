@@ -9,6 +9,9 @@ from jobs.runtime.relaying import Relay, one_run_only
 LONGEST_SLEEP = 5.0
 """Seconds. A deadline that is set meanwhile is met at most as much late."""
 
+NONE_SLEEP = 20.0
+"""Where there are no runs, which alone have deadlines: of the first that begins all hosts are told, before it does."""
+
 SHORTEST_SLEEP = 0.05
 
 
@@ -25,6 +28,9 @@ class DeadlineService:
     def tick(self) -> dict[str, int]:
         control = self._engine.run_control
         met, self.every = 0, LONGEST_SLEEP
+        if not self._engine.workflows.has_runs():
+            self.every = NONE_SLEEP
+            return {"met": 0}
         if control.next_deadline() is None:
             return {"met": 0}
         due = control.due_deadlines()

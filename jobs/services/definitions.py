@@ -33,12 +33,12 @@ from jobs.services.declarations import declare, declare_again
 
 log = logging.getLogger("jobs.schedules")
 
-HOLD_MS = 10_000
+HOLD_MS = 20_000
 """A keeper that has not looked for as long has another in its place."""
 LOOK_SECONDS = 1.0
-HELD_SECONDS = 6.8
-"""So often the keeper says that it still is: with every seventh look."""
-KEEPER_SECONDS = 5.0
+HELD_SECONDS = 13.8
+"""So often the keeper says that it still is: with every fourteenth look."""
+KEEPER_SECONDS = 8.0
 """So often the other hosts ask whether there is one."""
 OVERLAP = timedelta(seconds=10)
 """Rows are looked at again for as long after their stamp: it is older than the commit that makes it visible."""
@@ -127,15 +127,16 @@ class Definitions:
         if self._is_keeper and self._checked.is_set() and monotonic() - self._held_at < HELD_SECONDS:
             return self._look()
         held = self._engine.duties.take(self.name, self._me, HOLD_MS)
+        if not held and self._checked.is_set():
+            self._is_keeper, self._pulse = False, ""
+            return Carried()
         pulse = new_token() if held else ""
         is_same, fired_until, self._count = self._engine.schedules.pulse(self._pulse, pulse)
         is_known = is_same and self._is_keeper
         self._held_at = monotonic()
         self._is_keeper, self._pulse = held, pulse
-        if not self._checked.is_set() and not held:
-            return self._check() if self._is_behind(fired_until) else Carried()
         if not held:
-            return Carried()
+            return self._check() if self._is_behind(fired_until) else Carried()
         if is_known and self._checked.is_set():
             return self._look()
         return self._check()

@@ -24,8 +24,10 @@ class PauseKeeper:
         self.every = EVERY_SECONDS
 
     def tick(self) -> dict[str, int]:
-        ended = self._engine.pauses.end_expired()
         stored = self._engine.pauses.stored()
+        ended = self._engine.pauses.end_expired() if stored.has_any else []
+        if ended:
+            stored = self._engine.pauses.stored()
         if stored.version != self._told:
             self._engine.pauses.tell()
             self._told = stored.version

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -33,6 +34,14 @@ from jobs.registry import JobType as RegisteredType
 from jobs.registry import registry
 
 log = logging.getLogger(__name__)
+
+Rows = tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]
+
+COMPARE_SECONDS = 60.0
+"""The store is compared as often though nobody told of a change: it may have been put back to an older state."""
+
+EARLY_SECONDS = 0.1
+"""A tick that comes by so much before its time was asked for."""
 
 NOTHING_SET: dict[str, Any] = dict.fromkeys(SETTINGS)
 """What a pool without a row is told."""
@@ -58,7 +67,11 @@ class Reconciled:
 
 
 class Reconciler:
-    """The service of a worker host (``jobs.runtime.service``). Its first tick also takes the code's job types in."""
+    """The service of a worker host (``jobs.runtime.service``). Its first tick also takes the code's job types in.
+
+    It looks at the rows each time. The store is asked where they have changed, where somebody has told that something
+    was changed there (the tick comes early then), and now and then all the same.
+    """
 
     name = "reconciler"
     every = 10.0
@@ -67,6 +80,8 @@ class Reconciler:
         self._engine = engine
         self._registered = False
         self._trouble = ""
+        self._compared: Rows | None = None
+        self._compare_at = self._tick_at = float("-inf")
 
     def tick(self) -> dict[str, int]:
         """One comparison. Raises StoreUnavailable; a database that is away or not migrated is waited for."""
@@ -76,7 +91,9 @@ class Reconciler:
             if not self._registered:
                 register()
                 self._registered = True
-            done = reconcile(self._engine)
+            if self._has_to_compare(rows := _rows()):
+                done = reconcile(self._engine)
+                self._compared, self._compare_at = rows, monotonic() + COMPARE_SECONDS
             self._trouble = ""
         except DatabaseError as error:
             if str(error) != self._trouble:
@@ -84,7 +101,11 @@ class Reconciler:
             self._trouble = str(error)
         finally:
             close_old_connections()
+        self._tick_at = monotonic() + self.every - EARLY_SECONDS
         return {"pushed": done.pushed, "cleared": done.cleared, "refused": len(done.refused)}
+
+    def _has_to_compare(self, rows: Rows) -> bool:
+        return rows != self._compared or monotonic() < self._tick_at or monotonic() >= self._compare_at
 
 
 def register(using: str | None = None) -> Registered:
@@ -128,8 +149,7 @@ def reconcile(engine: Engine | None = None) -> Reconciled:
     # The copy is read before the rows: a row saved in between is then seen as new, never taken for an old one.
     types_there = engine.types.all()
     pools_there = {name: _set_by_people(settings) for name, settings in engine.pools.settings().items()}
-    types_here = {row.name: row.overrides for row in JobType.objects.all() if row.is_overridden}
-    pools_here = {row.name: row.settings for row in Pool.objects.all()}
+    types_here, pools_here = _rows()
 
     done = Reconciled()
     for name in types_there.keys() | types_here.keys():
@@ -143,6 +163,14 @@ def reconcile(engine: Engine | None = None) -> Reconciled:
     if done.pushed or done.cleared:
         log.info("Reconciled the engine with the database: %d pushed, %d cleared", done.pushed, done.cleared)
     return done
+
+
+def _rows() -> Rows:
+    """What the database wants: overrides of job types, settings of pools."""
+    return (
+        {row.name: row.overrides for row in JobType.objects.all() if row.is_overridden},
+        {row.name: row.settings for row in Pool.objects.all()},
+    )
 
 
 def push_types(names: Collection[str]) -> Reconciled:

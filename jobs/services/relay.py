@@ -15,8 +15,8 @@ from jobs.runtime.relaying import Relay, one_run_only
 EVERY_SECONDS = 4.0
 """Whoever ends a node tells its run at once; this finds what was left."""
 
-NONE_SECONDS = 8.0
-"""Where there are no runs. With the claim of whoever began one and died, within a lease and five seconds."""
+NONE_SECONDS = 20.0
+"""Where there are no runs: of the first that begins all hosts are told, before it does."""
 
 ABANDONED_MS = 60_000
 """A run that is still being written down after as long never will be: whoever wrote it was told nothing or an error."""

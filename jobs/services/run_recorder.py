@@ -25,7 +25,7 @@ from jobs.services.database import fresh_connections
 log = logging.getLogger("jobs.workflows")
 
 EVERY_SECONDS = 10.0
-IDLE_SECONDS = 20.0
+IDLE_SECONDS = 60.0
 """While no run ends."""
 PRUNE_SECONDS = 3_600.0
 LATE_MS = 60_000

@@ -27,7 +27,7 @@ log = logging.getLogger("jobs.schedules")
 
 LOOK_SECONDS = 2.0
 """The next due time is known, and changed by others: so often it is asked for again."""
-IDLE_SECONDS = 10.0
+IDLE_SECONDS = 20.0
 """The same where there is no schedule at all; the definitions' keeper tells its own ticker of the first one."""
 HELD_MS = 250
 """So often it is asked whether the job has ended for which a firing waits."""

@@ -28,8 +28,9 @@ producers of older code then take and make nothing any more, and say why."""
 
 REFRESH_SECONDS = 1.0
 
-TOLD_SECONDS = 20.0
-"""For as long a view is good enough where somebody hears of new pools and calls ``forget``."""
+TOLD_SECONDS = 60.0
+"""For as long a view is good enough where somebody hears of new pools, and of a store that was emptied, and calls
+``forget``."""
 
 _FIRST_TOPOLOGY = b'{"1":1}'
 _decode_versions = msgspec.json.Decoder(dict[str, int]).decode
@@ -97,9 +98,11 @@ class Topology:
 
     def route_for(self, pool: str, job_id: str | None = None) -> Route:
         """Where a new job goes: in the newest version, by a stable hash of its id, else by chance."""
-        self.ensure(pool)
-        version = max(self._versions[pool])
-        count = self._versions[pool][version]
+        while True:
+            self.ensure(pool)
+            if versions := self._versions.get(pool):
+                break  # else the store was emptied meanwhile, and another thread has seen it
+        version, count = max(versions.items())
         if count == 1:
             return Route(pool, version, 0)
         seed = crc32(job_id.encode()) if job_id is not None else time.monotonic_ns() // 1000
@@ -114,7 +117,7 @@ class Topology:
 
     def exists(self, route: Route) -> bool:
         """Whether there is such a partition."""
-        return self.has(route.pool) and route.partition < self._versions[route.pool].get(route.version, 0)
+        return self.has(route.pool) and route.partition < self._versions.get(route.pool, {}).get(route.version, 0)
 
     def claimed_route(self, job_id: str) -> Route | None:
         """The route of a caller's id, by the directory; None where nobody claimed it."""

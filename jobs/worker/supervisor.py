@@ -18,6 +18,7 @@ from jobs.core.pause import Pause
 from jobs.core.wheel import Wheel
 from jobs.engine import Engine
 from jobs.engine.workers import NEWS as NEWS_OF_WORKERS
+from jobs.engine.workflows import NEWS as NEWS_OF_RUNS
 from jobs.exceptions import SchedulerError
 from jobs.runtime.loop import Loop
 from jobs.runtime.mailbox import Mailbox
@@ -58,6 +59,9 @@ CONCERNS_CHILDREN = ("pools", "pauses")
 
 BURIAL_SERVICES = ("undertaker", "relay")
 """Those that are to be told when a job has died."""
+
+RUN_SERVICES = ("relay", "deadlines")
+"""Those that sleep long while there is no run of a workflow."""
 
 LAST_WORDS_SECONDS = 5.0
 """At the end: how long the store may take to hear of dead children, and that the host leaves."""
@@ -269,9 +273,7 @@ class Supervisor:
 
     def _on_burial(self) -> None:
         """A job has died, here or by what a service did. From any thread."""
-        for loop in self._service_loops:
-            if loop.name in BURIAL_SERVICES:
-                loop.nudge()
+        self._nudge(*BURIAL_SERVICES)
 
     def _on_service_done(self, done: dict[str, int]) -> None:
         """From a service's thread."""
@@ -280,7 +282,7 @@ class Supervisor:
         if any(done.get(what) for what in MAKES_READY):
             self._mailbox.post(self._crew.look)
         if any(done.get(what) for what in CHANGES_RULES):
-            self._nudge_services()
+            self._nudge()
 
     def _on_news(self, topic: str, abouts: list[str]) -> None:
         """From the listener's thread: somebody has changed something, anywhere."""
@@ -299,9 +301,12 @@ class Supervisor:
             self._engine.topology.forget()
             self._mailbox.post(self._crew.look)
             return
+        if topic == NEWS_OF_RUNS:
+            self._nudge(*RUN_SERVICES)
+            return
         if topic in CONCERNS_CHILDREN:
             self._mailbox.post(self._crew.reconsider)
-        self._nudge_services()
+        self._nudge()
 
     def _enter_anew(self) -> None:
         """From the presence thread: the store has lost this host, and with it what else this host had told it."""
@@ -310,11 +315,13 @@ class Supervisor:
         )
         self._engine.topology.forget()
         self._mailbox.post(self._crew.reconsider)
-        self._nudge_services()
+        self._nudge()
 
-    def _nudge_services(self) -> None:
+    def _nudge(self, *services: str) -> None:
+        """These, or all."""
         for loop in self._service_loops:
-            loop.nudge()
+            if not services or loop.name in services:
+                loop.nudge()
 
     def _ask_for_cancel(self, *job_ids: str) -> None:
         """From any thread: whether these jobs were asked to stop."""

@@ -205,7 +205,7 @@ def take_over(world: World, _: None) -> None:
     """Another host keeps the definitions once the dead one has not been heard of for a while."""
     world.clock.advance(HOLD_MS / 1000)
     world.definitions, world.ticker = world.host()
-    world.run(60)
+    world.run(70 - HOLD_MS / 1000)
 
 
 SITUATIONS = {
