@@ -17,7 +17,7 @@ from jobs.conf import Settings
 from jobs.core.clock import Clock
 from jobs.core.job import LeasedJob, Route
 from jobs.core.states import JobState
-from jobs.engine.batches import BATCH, batches
+from jobs.engine.batches import BATCH, WRITE_BATCH, batches
 from jobs.engine.holders import forget_id
 from jobs.engine.lines import are_empty
 from jobs.engine.news import News
@@ -89,7 +89,7 @@ class Leases(Taking):
 
     def start(self, route: Route, marks: Iterable[tuple[str, str, int]]) -> None:
         """Marks jobs (id, token, server ms) as really started: only such a job is charged for its worker's death."""
-        for batch in batches(marks):
+        for batch in batches(marks, limit=WRITE_BATCH):
             self._run("job_start", route, [value for mark in batch for value in mark])
 
     def held(self, route: Route, job_id: str, token: str) -> LeasedJob | None:
@@ -150,7 +150,7 @@ class Leases(Taking):
         """Hands jobs back at their old place; ``charged``: the attempt had begun and counts. State or "lost" for
         each."""
         answers: list[str] = []
-        for batch in batches(leases, limit=FAIL_BATCH if charged else BATCH):
+        for batch in batches(leases, limit=FAIL_BATCH if charged else WRITE_BATCH):
             answers += self._answers(
                 "job_release",
                 route,
@@ -164,7 +164,7 @@ class Leases(Taking):
         """The worker died while it ran these (id, token, started at in server ms): one crash each. State or "lost"."""
         failure = msgspec.json.encode({"type": "WorkerCrashed", "message": reason, "traceback": ""})
         answers: list[str] = []
-        for batch in batches(marks, limit=100):
+        for batch in batches(marks, limit=FAIL_BATCH):
             answers += self._answers(
                 "job_crash",
                 route,
@@ -194,9 +194,9 @@ class Leases(Taking):
         graves = tuple(job_id.decode(errors="replace") for job_id in buried_ids)
         return RecoverReply(charged, released, buried, moment_or_none(deadline), now, bool(held), graves)
 
-    def promote(self, route: Route, limit: int = BATCH) -> PromoteReply:
+    def promote(self, route: Route, limit: int = WRITE_BATCH) -> PromoteReply:
         """Makes due jobs ready (a lease does so too; this is for pools that nobody leases from now)."""
-        now, promoted, next_due = self._run("job_promote", route, given_now=self._now(), limit=min(limit, BATCH))
+        now, promoted, next_due = self._run("job_promote", route, given_now=self._now(), limit=min(limit, WRITE_BATCH))
         return PromoteReply(promoted, moment_or_none(next_due), now)
 
     def park(self, route: Route, leases: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -205,7 +205,7 @@ class Leases(Taking):
         Hosts hear of the types of which nothing was parked before: one that may run them has them back at once.
         """
         answers: list[str] = []
-        for batch in batches(leases):
+        for batch in batches(leases, limit=WRITE_BATCH):
             told = self._answers("job_park", route, [value for lease in batch for value in lease])
             answers += told[: len(batch)]
             for type_name in told[len(batch) :]:
@@ -245,7 +245,7 @@ class Leases(Taking):
     def progress_many(self, route: Route, told: Iterable[tuple[LeasedJob, float, float | None, str]]) -> list[Lease]:
         """Stores how far the jobs of a partition are; those leases that are not ours any more."""
         lost: list[Lease] = []
-        for batch in batches(told):
+        for batch in batches(told, limit=WRITE_BATCH):
             items: list[Any] = []
             for lease, current, total, message in batch:
                 items += (lease.id, lease.token, encode_progress(current, total, message[:500]))

@@ -36,9 +36,9 @@ LOOK_MS = 60_000
 NEWS = "runs"
 """The topic under which hosts hear at once that a run begins where there was none."""
 
-STEP = 500
+STEP = 250
 """Looks at nodes in one call."""
-TAKE = 500
+TAKE = 250
 """Nodes that are handed out in one call."""
 GROWTH = 10
 """So many times the nodes of a definition a run may have, once lists and handlers have added theirs."""

@@ -50,7 +50,8 @@ local bundle_from = tonumber(ARGV[7]) -- fewer jobs cost no less in a bundle
 local seat = ARGV[8] -- where the grant is remembered: calls of one worker that may be under way together have one each
 
 -- Bodies are read in steps, and no more is taken once this many bytes are on their way.
-local STEP, ENOUGH_BYTES, PROMOTE_LIMIT = 100, 2097152, 500
+local STEP, ENOUGH_BYTES, PROMOTE_LIMIT = 100, 2097152, 250
+local TOUCHED_BYTES = 8192 -- a job with a record is as dear as one with so much more to send
 local MOST_LOOKED = 1000 -- of jobs whose type is paused many may stand in front
 local END_OF_TIME = 253402300800000 -- ms, the year 10000: the calendars of Python and SQL end before it
 local CORRUPT = '{"type": "CorruptJob", "message": "What is stored of this job cannot be read.", "traceback": ""}'
@@ -285,7 +286,7 @@ local function take(id, place, raw, body)
     deadlines[#deadlines + 1] = deadline
     deadlines[#deadlines + 1] = id
   end
-  bytes = bytes + #body
+  bytes = bytes + #body + (raw and TOUCHED_BYTES or 0)
   local at = 2 * taken
   records[at - 1], records[at] = id, record
   reply[at + 6], reply[at + 7] = id, told_of(body, is_alike)

@@ -24,7 +24,7 @@ PARKED_SECONDS = 60.0
 """Parked jobs are looked for when what this host may run has changed, and now and then all the same: the news that
 another host has parked some, which the unparker of the worker goes by, may have been lost."""
 
-BATCH = 1000
+BATCH = 250
 
 
 class Promoter:

@@ -25,8 +25,11 @@ from tests.faults.server import slow_scripts
 from tests.faults.stage import SLOTS, Stage, stage
 from tests.faults.workflows import workflows
 from tests.faults.workload.jobs import POOL
+from tests.support.runs import Runs
 
 SCRIPT_LIMIT_MS = 50.0
+NODES = 999
+"""Of one run, all parents of its last node."""
 CAP = 5
 STEADY = 30.0
 """Slow jobs a second, half a second each: more run at any moment than one host has slots, so that each holds some."""
@@ -210,6 +213,11 @@ def full_batches(folder: Path, profile: Profile) -> Report:
             leases.unpark(route, ["fault.nothing"])
         while jobs := lease():
             leases.start(route, [(job.id, job.token, job.leased_at) for job in jobs])
+        nodes = [f"node:{number}" for number in range(NODES)]
+        Runs(run.engine).start(
+            *({"key": key, "type": "fault.nothing"} for key in nodes),
+            {"key": "last", "type": "fault.nothing", "depends_on": nodes},
+        )
         time.sleep(0.6)
         while leases.recover(route).recovered:
             pass
