@@ -17,6 +17,7 @@ from benchmarks import probe
 from benchmarks.hosts import Host, project_environment, wait_until
 from benchmarks.report import Bar, Figure, conditions, progress, show
 from benchmarks.server import BenchmarkServer
+from jobs.runtime.process import tied
 
 if TYPE_CHECKING:
     from jobs.core.job import JobSpec, Route
@@ -104,7 +105,11 @@ def _drain_and_idle(server: BenchmarkServer, size: Size) -> list[Figure]:
     after = Figure("enqueue to start, right after the drain", "ms", Bar(20, of="value", at_most=True))
     engine.topology.ensure(POOL)
     prober = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.probe", server.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "benchmarks.probe", server.url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=tied(),
     )
     assert prober.stdin is not None
     assert prober.stdout is not None
@@ -167,7 +172,10 @@ def _starts(
     stamps.unlink(missing_ok=True)
     bare: list[float] = []
     with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.probe", server.url, "start"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "benchmarks.probe", server.url, "start"],
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=tied(),
     ) as prober:
         assert prober.stdout is not None
         for number in range(size.stamps):

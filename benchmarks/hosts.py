@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from jobs.runtime.process import tied
+
 ROOT = Path(__file__).resolve().parent.parent
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -47,6 +49,7 @@ class Host:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=tied(),
             )
         return self
 

@@ -24,6 +24,7 @@ import redis
 from benchmarks.hosts import ROOT, Host, project_environment, wait_until
 from benchmarks.report import Bar, Figure, conditions, progress, show
 from benchmarks.server import BenchmarkServer
+from jobs.runtime.process import tied
 
 REQUIREMENTS = ("dramatiq[redis]==2.2.*", "taskiq==0.13.*", "taskiq-redis==1.2.*", "hiredis==3.5.*")
 PACKAGES = ("Django", "redis", "hiredis")
@@ -120,7 +121,13 @@ def _drain_peer(server: BenchmarkServer, peer: Peer, python: Path, count: int) -
     subprocess.run([python, *peer.send, str(count)], cwd=ROOT, env=environment, check=True)
     with (server.folder / "peer.log").open("ab") as log:
         worker = subprocess.Popen(
-            [python, *peer.work], cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
+            [python, *peer.work],
+            cwd=ROOT,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=tied(),
         )
         try:
             return _rate(lambda: peer.left(server.client), count)

@@ -12,6 +12,7 @@ from typing import Self
 
 import redis
 
+from jobs.runtime.process import tied
 from jobs.store import embedded
 
 
@@ -42,6 +43,7 @@ class BenchmarkServer:
                 *("--auto-aof-rewrite-percentage", "0"),
             ],
             stdout=subprocess.DEVNULL,
+            preexec_fn=tied(),
         )
         self.client = redis.Redis.from_url(self.url)
         deadline = time.monotonic() + 10

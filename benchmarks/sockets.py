@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.project import PAYLOAD, Seeder, environment, session_of, set_up
 from benchmarks.server import BenchmarkServer
+from jobs.runtime.process import tied
 
 SOCKETS, USERS = 200, 10
 JOBS_PER_SECOND = 1_000
@@ -90,7 +91,7 @@ class Web:
 
     def __enter__(self) -> Web:
         command = ["uvicorn", "scheduler_project.asgi:application", "--port", str(self.port), "--log-level", "warning"]
-        self._process = subprocess.Popen([sys.executable, "-m", *command], env=self._environment)
+        self._process = subprocess.Popen([sys.executable, "-m", *command], env=self._environment, preexec_fn=tied())
         until = time.monotonic() + 60
         while True:
             with socket.socket() as line:

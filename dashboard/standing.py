@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dashboard.formats import count, duration, near, read_moment
+from jobs.core.pause import by_whom
 
 LATE_SECONDS = 60.0
 """A job that is ready for longer than this is late."""
@@ -44,14 +45,10 @@ def paused_words(pause: dict[str, Any]) -> str:
 
 def about_pause(pause: dict[str, Any]) -> str:
     """`` by ana until 15:00: disk move``, as much of it as is known."""
-    words = ""
-    if pause.get("by"):
-        words += f" by {pause['by']}"
-    if until := read_moment(pause.get("until")):
-        words += f" until {near(until, read_moment(pause.get('at')) or until)}"
-    if pause.get("reason"):
-        words += f": {pause['reason']}"
-    return words
+    until = read_moment(pause.get("until"))
+    when = f"until {near(until, read_moment(pause.get('at')) or until)}" if until else ""
+    words = by_whom(pause.get("by"), pause.get("reason"), when=when)
+    return f" {words}".replace(" :", ":", 1) if words else ""
 
 
 def drains_in(pool: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from jobs.admin.mirrored import UNKNOWN, MirroredAdmin
 from jobs.admin.pausing import PausingAdmin
 from jobs.api import stats, types
+from jobs.core.pause import by_whom
 from jobs.models import JobType, Pool
 from jobs.models.job_type import OVERRIDABLE
 from jobs.services import reconciler
@@ -128,7 +129,7 @@ class JobTypeAdmin(PausingAdmin, MirroredAdmin):
         if live is None:
             return None
         pause = live.get("paused")
-        return f"by {pause.by}: {pause.reason}".rstrip(": ") if pause else "no"
+        return by_whom(pause.by, pause.reason) if pause else "no"
 
     def live_numbers(self) -> Mapping[str, Any]:
         totals, paused = stats.types(), types.paused()

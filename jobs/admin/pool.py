@@ -54,7 +54,7 @@ class PoolAdmin(PausingAdmin, MirroredAdmin):
         live = getattr(pool, "live", None)
         if live is None:
             return None
-        return f"paused by {live.paused.by}: {live.paused.reason}".rstrip(": ") if live.paused else "open"
+        return str(live.paused) if live.paused else "open"
 
     def pause_one(self, name: str, **options: Any) -> object:
         return pools.pause(name, **options)

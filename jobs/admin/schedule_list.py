@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString
 from jobs.admin.mirrored import PATIENCE_SECONDS, UNKNOWN
 from jobs.api import budget, schedules
 from jobs.api.schedules import ScheduleStatus
+from jobs.core.pause import by_whom
 from jobs.core.schedule import zone_named
 from jobs.core.schedule.strip import strip
 from jobs.exceptions import SchedulerError
@@ -115,7 +116,7 @@ class ScheduleColumns:
         status = _status(schedule)
         word = schedules.state_word(schedule, status)
         if word == "paused":
-            return f"paused by {schedule.paused_by or 'somebody'}: {schedule.paused_reason}".removesuffix(": ")
+            return f"paused {by_whom(schedule.paused_by or 'somebody', schedule.paused_reason)}"
         if word == "late" and status is not None:
             return _trouble(f"late by {span(status.late_seconds or 0)}: {status.late_why}")
         error = (status.error if status else "") or schedule.error

@@ -12,6 +12,13 @@ FOR_EVER_MS = 2**53
 """The end of a pause that has none, Unix milliseconds."""
 
 
+def by_whom(by: str | None, reason: str | None = "", *, when: str = "") -> str:
+    """``by ana until 15:00: disk is full``, as much of it as is known. ``when``: since or until when, in the words of
+    whoever shows it."""
+    words = " ".join(part for part in (f"by {by}" if by else "", when) if part)
+    return f"{words}: {reason}" if reason else words
+
+
 class Pause(msgspec.Struct, frozen=True, kw_only=True):
     """Who paused it, when, why, and until when (None = until somebody resumes it)."""
 
@@ -19,6 +26,10 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
     at: str
     reason: str = ""
     until: str | None = None
+
+    def __str__(self) -> str:
+        """``paused by ana: disk is full``."""
+        return f"paused {by_whom(self.by, self.reason)}"
 
     @property
     def until_ms(self) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from jobs.core.job import Job, Route, iso, moment
-from jobs.core.pause import Pause, PauseState
+from jobs.core.pause import Pause, PauseState, by_whom
 from jobs.core.states import JobState
 from jobs.engine.jobs import Jobs
 from jobs.engine.limits import Hold, Holds
@@ -226,9 +226,7 @@ def _pause(code: str, what: str, pause: Pause, facts: dict[str, Any]) -> Reason:
 
 
 def _by_whom(pause: Pause) -> str:
-    until = f" until {_clock(moment(pause.until_ms))}" if pause.until else ""
-    why = f": {pause.reason}" if pause.reason else ""
-    return f"by {pause.by}{until}{why}"
+    return by_whom(pause.by, pause.reason, when=f"until {_clock(moment(pause.until_ms))}" if pause.until else "")
 
 
 def _not_served(facts: Facts) -> Iterator[Reason]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ import msgspec
 
 from jobs.api import Pool, PoolSettings, Scaling, Worker
 from jobs.core.job import moment
+from jobs.core.pause import by_whom
 from jobs.management.output import Column, Output
 
 
@@ -22,8 +23,17 @@ def pause_words(pause: dict[str, Any] | None) -> str | None:
     if not pause:
         return None
     until = f", until {pause['until']}" if pause.get("until") else ""
-    reason = f": {pause['reason']}" if pause.get("reason") else ""
-    return f"paused by {pause['by']} at {pause['at']}{until}{reason}"
+    when = f"at {pause['at']}{until}"
+    return f"paused {by_whom(pause['by'], pause.get('reason'), when=when)}"
+
+
+def pool_rows(pools: Iterable[Pool]) -> list[dict[str, Any]]:
+    """What ``POOLS`` shows of them: their JSON, and whether each host that serves one is paused on its own."""
+    return [{**pool.as_dict(), "hosts_paused": pool.hosts_paused} for pool in pools]
+
+
+def _pool_state(pool: dict[str, Any]) -> str:
+    return "paused" if pool["paused"] else "hosts paused" if pool["hosts_paused"] else "on"
 
 
 def type_state(document: dict[str, Any]) -> str:
@@ -40,7 +50,7 @@ TYPES: tuple[Column[dict[str, Any]], ...] = (
 
 POOLS: tuple[Column[dict[str, Any]], ...] = (
     Column("POOL", lambda pool: pool["name"]),
-    Column("STATE", lambda pool: "paused" if pool["paused"] else "on"),
+    Column("STATE", _pool_state),
     Column("READY", lambda pool: pool["ready"], right=True),
     Column("LEASED", lambda pool: pool["leased"], right=True),
     Column("SCHEDULED", lambda pool: pool["scheduled"], right=True),
@@ -53,7 +63,7 @@ POOLS: tuple[Column[dict[str, Any]], ...] = (
     Column("WAIT", lambda pool: _span(pool["predicted_wait_seconds"]), right=True),
     Column("JOBS/S", lambda pool: pool["throughput_per_second"], right=True),
 )
-"""Of pools as they stand in JSON."""
+"""Of ``pool_rows``."""
 
 SCALINGS: tuple[Column[Scaling], ...] = (
     Column("AT", lambda made: moment(made.last_at_ms)),

@@ -12,6 +12,8 @@ import secrets
 import signal
 import socket
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -63,6 +65,11 @@ def die_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> Non
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
     if os.getppid() != parent:  # it died before the call above
         os._exit(1)
+
+
+def tied() -> Callable[[], None]:
+    """As ``preexec_fn`` of a Popen: what it starts dies with this process, however this one dies."""
+    return partial(die_with_parent, os.getpid())
 
 
 def describe_exit(exit_code: int) -> str:

@@ -122,7 +122,7 @@ class Supervisor:
         if not child.is_ready:
             return "not consuming: starting"
         if (pause := self._pause) is not None:
-            return f"not consuming: {_words(pause)}"
+            return f"not consuming: {pause}"
         trouble = child.trouble
         return f"not consuming: {trouble}" if trouble else "consuming"
 
@@ -132,7 +132,7 @@ class Supervisor:
         if self._crew.start_trouble:
             return self._crew.start_trouble
         if (pause := self._pause) is not None:
-            return _words(pause)
+            return str(pause)
         ready = [child for child in self.children if child.is_ready]
         if not ready:
             return "starting"
@@ -339,7 +339,7 @@ class Supervisor:
 
     def _on_pause(self, pause: Pause | None) -> None:
         """From the presence thread: somebody has paused this host, or its pause is over."""
-        log.info("%s is %s", self.id, _words(pause) if pause else "resumed")
+        log.info("%s is %s", self.id, pause or "resumed")
         self._pause = pause
         self._mailbox.post(partial(self._crew.hold, pause is not None))
 
@@ -366,10 +366,6 @@ class Supervisor:
             ],
             "trouble": {loop.name: loop.trouble for loop in self._loops if loop.trouble},
         }
-
-
-def _words(pause: Pause) -> str:
-    return f"paused by {pause.by}: {pause.reason}" if pause.reason else f"paused by {pause.by}"
 
 
 def _child_main(options: WorkerOptions, host_id: str, number: int, link: socket.socket, cells_fd: int) -> int:

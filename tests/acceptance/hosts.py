@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from jobs.engine import Worker, get_engine
+from jobs.runtime.process import tied
 from tests.support.wait import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,6 +32,7 @@ class Host:
                 stdout=sink,
                 stderr=sink,
                 start_new_session=True,
+                preexec_fn=tied(),
             )
 
     @property

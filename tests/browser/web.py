@@ -10,6 +10,8 @@ from pathlib import Path
 
 from django.db import connection
 
+from jobs.runtime.process import tied
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -32,7 +34,7 @@ class WebProcess:
         command = [sys.executable, "-m", "uvicorn", "scheduler_project.asgi:application", *arguments]
         with self._log.open("a") as output:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env=self._environment, stdout=output, stderr=subprocess.STDOUT
+                command, cwd=ROOT, env=self._environment, stdout=output, stderr=subprocess.STDOUT, preexec_fn=tied()
             )
 
     def answers(self) -> bool:

@@ -194,6 +194,17 @@ def test_a_host_is_paused_with_who_why_and_until_when_and_resumed(cli, host, wor
     assert cli("workers", "resume", host.id).code == 0, "it was not paused, which is no error"
 
 
+def test_where_all_hosts_are_paused_the_lists_do_not_say_that_all_is_well(cli, host, worker):
+    api.enqueue("commands.greet", {}, pool="default")
+    cli("workers", "pause", host.id)
+
+    assert cli("pools", "list").out.splitlines()[1].split("\t")[:2] == ["default", "hosts paused"]
+    assert cli("scheduler", "status").out.count("hosts paused") == 2  # the whole, and the pool
+
+    cli("workers", "resume", host.id)
+    assert "hosts paused" not in cli("pools", "list").out + cli("scheduler", "status").out
+
+
 def test_one_worker_of_a_host_cannot_be_paused(cli, host, worker):
     result = cli("workers", "pause", worker.id, "--json")
 

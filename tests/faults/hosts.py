@@ -10,6 +10,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from jobs.runtime.process import tied
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -27,6 +29,7 @@ class WorkerHost:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                preexec_fn=tied(),
             )
         self.pid = self.process.pid
 

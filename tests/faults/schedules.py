@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from jobs.core.job import Job
 from jobs.engine import JobFilter
+from jobs.runtime.process import tied
 from tests.faults import nemesis
 from tests.faults.checker.report import Report, Violation
 from tests.faults.nemesis import Every, harm
@@ -120,6 +121,7 @@ def _start_editor(run: Stage) -> subprocess.Popen[bytes]:
         [sys.executable, "-m", "tests.faults.editor", str(run.folder / "edits")],
         cwd=ROOT,
         env=run.environment("editor"),
+        preexec_fn=tied(),
     )
 
 

@@ -21,6 +21,7 @@ from jobs.core.job import Job
 from jobs.core.states import LIVE
 from jobs.engine import Engine
 from jobs.exceptions import SchedulerError
+from jobs.runtime.process import tied
 from jobs.store.connection import Store
 from tests.faults import history
 from tests.faults.checker import check
@@ -145,6 +146,7 @@ class Stage:
                 ],
                 cwd=ROOT,
                 env=self.environment(name),
+                preexec_fn=tied(),
             )
         )
 

@@ -15,7 +15,7 @@ from jobs.management import durations
 from jobs.management.arguments import Parser, Verbs, add_pause, not_negative, positive
 from jobs.management.base import VerbCommand
 from jobs.management.output import Output
-from jobs.management.serving import POOLS, show_autoscale, show_pool
+from jobs.management.serving import POOLS, pool_rows, show_autoscale, show_pool
 
 
 class Command(VerbCommand):
@@ -110,11 +110,11 @@ class Command(VerbCommand):
             add(option, dest=field, type=durations.seconds, metavar="SPAN", help=what)
 
     def show_list(self, output: Output, **_options: Any) -> None:
-        documents = [pool.as_dict() for pool in api.pools.list()]
+        pools = api.pools.list()
         if output.as_json:
-            output.document({"items": documents, "next_cursor": None})
-        elif documents:
-            output.table(POOLS, documents)
+            output.document({"items": [pool.as_dict() for pool in pools], "next_cursor": None})
+        elif pools:
+            output.table(POOLS, pool_rows(pools))
         else:
             output.hint("There is no pool yet: the first job or worker of a pool makes it.")
 

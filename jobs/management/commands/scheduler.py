@@ -10,7 +10,7 @@ from jobs.core.states import JobState
 from jobs.management.arguments import Verbs, add_pause
 from jobs.management.base import VerbCommand
 from jobs.management.output import Output
-from jobs.management.serving import POOLS, pause_words
+from jobs.management.serving import POOLS, pause_words, pool_rows
 
 
 class Command(VerbCommand):
@@ -66,7 +66,7 @@ def _show(output: Output, status: dict[str, Any]) -> None:
         return
     output.facts(
         [
-            ("state", pause_words(status["paused"]) or "on"),
+            ("state", pause_words(status["paused"]) or ("hosts paused" if _are_hosts_paused() else "on")),
             ("hosts", status["hosts"]),
             ("workers", status["workers"]),
             ("server time", status["server_time"]),
@@ -75,4 +75,10 @@ def _show(output: Output, status: dict[str, Any]) -> None:
     output.heading("Jobs")
     output.facts((state.value, status["states"].get(state.value, 0)) for state in JobState)
     output.heading("Pools")
-    output.table(POOLS, status["pools"])
+    output.table(POOLS, pool_rows(api.pools.list()))
+
+
+def _are_hosts_paused() -> bool:
+    """Whether each worker host that is alive is paused on its own."""
+    hosts = [worker for worker in api.workers.list() if worker.is_host and worker.alive]
+    return bool(hosts) and all(host.paused for host in hosts)

@@ -19,8 +19,7 @@ def judge_workers() -> Iterator[Finding]:
             yield Finding(
                 "workers",
                 "warning",
-                f"Worker host {host.id} takes no new jobs: paused by {host.paused.by}"
-                f"{f': {host.paused.reason}' if host.paused.reason else ''}.",
+                f"Worker host {host.id} takes no new jobs: {host.paused}.",
                 "workers",
                 f"End the pause: manage.py workers resume {host.id}",
             )
