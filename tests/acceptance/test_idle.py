@@ -29,7 +29,7 @@ SETTLED_SECONDS = 12.0
 COUNTS = 3
 """What comes once a minute may all come at the same time, which is no rate: then it is counted again."""
 
-PER_SECOND = 1.15
+PER_SECOND = 1.3
 """Commands that an idle host may send, whatever it serves."""
 
 PER_POOL = 0.12

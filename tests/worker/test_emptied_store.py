@@ -15,6 +15,7 @@ from jobs.store.topology import Topology
 from jobs.worker import fetcher as fetching
 from jobs.worker.fetcher import Fetcher
 from jobs.worker.flusher import Flusher
+from jobs.worker.slots import PoolSlots
 from jobs.worker.standing import Standing
 from tests.support.wait import eventually
 from tests.worker.conftest import ROUTE, Gate, Parts, StartFetcher
@@ -24,13 +25,11 @@ STEPS: list[tuple[Any, str]] = [
     (Topology, "pools"),
     (Topology, "ensure"),
     (Taking, "lease"),
-    (Fetcher, "_let_through"),
-    (Fetcher, "_take"),
-    (Fetcher, "_arm_waiters"),
     (Standing, "open"),
     (Taking, "wait_and_lease"),
-    (Fetcher, "_take_answer"),
+    (Standing, "next_answer"),
     (Standing, "recall"),
+    (PoolSlots, "hand"),
     (Standing, "close"),
     (Flusher, "_flush"),
 ]
