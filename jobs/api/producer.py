@@ -59,6 +59,7 @@ def enqueue_type(
     job_type: JobType[..., Any], payloads: Iterable[Mapping[str, Any]], chosen: Mapping[str, Any]
 ) -> list[JobHandle]:
     """The same for a type at hand and options that are checked."""
+    _refuse_idle_keys(job_type, chosen)
     encoded = _encode_all(job_type.encode, payloads)
     spec = merged(job_type.defaults, _destination.overrides(job_type.name), chosen)
     by = job_type.unique
@@ -72,6 +73,16 @@ def enqueue_type(
             EnqueueRequest(_unique(spec, chosen, by, by.key(job_type.decode(payload))), [payload], _on_commit(chosen))
         )
     ]
+
+
+def _refuse_idle_keys(job_type: JobType[..., Any], chosen: Mapping[str, Any]) -> None:
+    """A key of a limit that there is not would hold nobody back, and whoever gave it relies on it."""
+    for kind in ("concurrency", "rate"):
+        if chosen.get(f"{kind}_key") is not None and getattr(job_type, kind) is None:
+            raise OptionInvalid(
+                f"{kind}_key: {job_type.name} has no limit that could count by it.",
+                fix=f"Give the type one, @job({job_type.name!r}, {kind}=…), or leave {kind}_key out.",
+            )
 
 
 async def aenqueue(type_name: str, payload: Mapping[str, Any], /, **options: Unpack[EnqueueOptions]) -> JobHandle:

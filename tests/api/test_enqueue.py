@@ -55,6 +55,14 @@ class TestOneJob:
 
         assert engine.stats.snapshot().states["ready"] == 0
 
+    @pytest.mark.parametrize("option", ["concurrency_key", "rate_key"])
+    def test_a_key_of_a_limit_that_there_is_not_is_refused(self, option: str, engine: Engine) -> None:
+        with pytest.raises(OptionInvalid, match=rf"{option}: mail\.send has no limit") as refused:
+            job_type().using(**{option: "a"}).enqueue(to="Ann")  # type: ignore[misc]
+
+        assert option.removesuffix("_key") + "=…" in refused.value.fix
+        assert engine.stats.snapshot().states["ready"] == 0
+
     def test_arguments_have_names(self) -> None:
         for refused in (job_type(), job_type().using(delay=1)):
             with pytest.raises(PayloadInvalid, match=r"mail\.send: .* have names") as error:
