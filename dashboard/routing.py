@@ -6,6 +6,7 @@ origin is asked for first, then the consumer asks for session, user and permissi
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from channels.routing import ProtocolTypeRouter
@@ -15,6 +16,9 @@ from dashboard.consumers import DashboardConsumer
 from dashboard.gate import Gate
 from dashboard.origins import SameOrigin, refuse
 from dashboard.subpath import BelowPath, address
+
+FILES_WARNING = "StreamingHttpResponse must consume synchronous iterators"
+"""Django's, of the iterators by which WhiteNoise hands files over: they cost nothing for files of our size."""
 
 _consumer = DashboardConsumer.as_asgi()
 
@@ -35,4 +39,5 @@ def site(http: Any, websocket: Any = application) -> BelowPath:
     It also knows the path of a proxy below which the site is shown (``FORCE_SCRIPT_NAME``), and refuses large bodies
     that are sent to the dashboard before they are received. ``websocket``: where a project has others of its own.
     """
+    warnings.filterwarnings("ignore", message=FILES_WARNING)
     return BelowPath(ProtocolTypeRouter({"http": Gate(http), "websocket": websocket}))
