@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import redis
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 
 class Pool(redis.ConnectionPool):
@@ -38,6 +39,12 @@ class Pool(redis.ConnectionPool):
             self.release(connection)
             raise
         return connection
+
+    def disconnect(self, inuse_connections: bool = True) -> None:
+        super().disconnect(inuse_connections)
+        if not inuse_connections:
+            while self._rested:
+                self._rested.pop().disconnect()
 
     def release(self, connection: Any) -> None:
         if connection.pid != os.getpid() or connection.should_reconnect():
@@ -83,6 +90,43 @@ class Client(redis.Redis):
             raise
         finally:
             pool.release(connection)
+
+
+def wait_and_run(client: Any, wait: Sequence[Any], run: Sequence[Any], *, otherwise: Sequence[Any]) -> Any:
+    """The answer to ``run``, which is sent together with ``wait`` and stands behind it at the server; where that does
+    not know the script, the answer to ``otherwise``. Not for a cluster."""
+    pool = client.connection_pool
+    connection = pool.get_connection()
+    try:
+        connection.send_packed_command(connection.pack_commands([wait, run]))
+        _ended_wait(connection)
+        try:
+            return connection.read_response()
+        except NoScriptError:
+            connection.send_command(*otherwise)
+            return connection.read_response()
+    except ResponseError:
+        raise  # both answers have been read
+    except BaseException:
+        connection.disconnect()
+        raise
+    finally:
+        pool.release(connection)
+
+
+def _ended_wait(connection: Any) -> None:
+    """However it ended: what stands behind it is carried out all the same, and its answer has to be read."""
+    with suppress(ResponseError):
+        connection.read_response()
+
+
+def close_rested(client: Any) -> None:
+    """Closes those connections on which nobody waits."""
+    pool = getattr(client, "connection_pool", None)
+    if pool is None:
+        client.close()  # of a cluster: all of them
+    else:
+        pool.disconnect(inuse_connections=False)
 
 
 def _is_spoilt(connection: Any) -> bool:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import redis
 from redis.cluster import RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import NoScriptError
 
 from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable
 from jobs.store import embedded, failures
-from jobs.store.client import Client
+from jobs.store.client import Client, close_rested, wait_and_run
 from jobs.store.scripts import Call, Script, script
 from jobs.store.urls import connect, shown_url
 
@@ -37,6 +37,9 @@ TURN_SECONDS = 0.1
 
 LONGEST_WAIT = 20.0
 """Seconds for which one wait may block: a connection that died silently is noticed soon after."""
+
+WAITING_SECONDS = LONGEST_WAIT + SOCKET_SECONDS
+"""How long the answer to a wait may take."""
 
 BUDGETS_KEPT = 8
 """So many different budgets have their clients kept."""
@@ -63,9 +66,8 @@ class Store:
         self._var_dir = var_dir
         self._lock = threading.Lock()
         self._client: redis.Redis | None = None
-        self._waiting = threading.local()
         self._limits = threading.local()
-        self._impatient: dict[tuple[int, float], redis.Redis] = {}  # by process and budget
+        self._clients: dict[tuple[int, float], redis.Redis] = {}  # by process and budget
         self._pid = os.getpid()
 
     @classmethod
@@ -93,18 +95,18 @@ class Store:
         finally:
             self._limits.seconds = before
 
-    def _impatient_client(self, seconds: float) -> redis.Redis:
-        """A client whose answers may take no longer than the budget. One for each budget is kept: pages go from one to
-        another and back, and a connection costs as much as a dozen questions. All threads share it: servers of ASGI
-        have a new one for each request."""
+    def _client_of(self, seconds: float) -> redis.Redis:
+        """A client whose answers may take as long and no longer. One for each budget, and one for waits, is kept: pages
+        go from one to another and back, and a connection costs as much as a dozen questions. All threads share it:
+        servers of ASGI have a new one for each request, and the slots of a pool wait by turns."""
         key = os.getpid(), seconds
-        if (kept := self._impatient.get(key)) is not None:
+        if (kept := self._clients.get(key)) is not None:
             return kept
         made = self._connect(seconds)  # not within the lock: the server may be slow, and others have theirs
         with self._lock:
-            while len(self._impatient) >= BUDGETS_KEPT:
-                self._impatient.pop(next(iter(self._impatient)))  # closed with the last who uses it
-            return self._impatient.setdefault(key, made)
+            while len(self._clients) >= BUDGETS_KEPT:
+                self._clients.pop(next(iter(self._clients)))  # closed with the last who uses it
+            return self._clients.setdefault(key, made)
 
     @contextmanager
     def moment(self) -> Iterator[None]:
@@ -156,17 +158,14 @@ class Store:
 
     def close(self) -> None:
         """Closes all connections but those on which other threads wait; the next call opens new ones."""
-        if getattr(self._waiting, "client", None) is not None and self._waiting.pid == os.getpid():
-            self._waiting.client.close()
-        self._waiting.client = None
         with self._lock:
             if self._client is not None and self._pid == os.getpid():
                 self._client.close()
             self._client = None
-            for (pid, _), client in self._impatient.items():
+            for (pid, seconds), client in self._clients.items():
                 if pid == os.getpid():
-                    client.close()
-            self._impatient.clear()
+                    (close_rested if seconds == WAITING_SECONDS else redis.Redis.close)(client)
+            self._clients.clear()
 
     def run(
         self,
@@ -274,7 +273,7 @@ class Store:
         pause = 0.02
         while True:
             try:
-                return send(self.client if budget is None else self._impatient_client(budget))
+                return send(self.client if budget is None else self._client_of(budget))
             except failures.ERRORS_OF_REDIS as error:
                 may_have_happened = changes and (sent_before or failures.may_have_happened(error))
                 if not failures.is_transient(error):
@@ -292,12 +291,12 @@ class Store:
         """Blocks until one of the wake lists has a token, at most ``timeout`` and ``LONGEST_WAIT`` seconds; the key it
         was in.
 
-        Each thread has a connection of its own for this, which waits longer than that and never sends again.
+        Each wait has a connection to itself, which waits longer than that and never sends again.
         """
         try:
             popped = _pop_first(self._waiting_client(), keys, min(max(timeout, 0.01), LONGEST_WAIT))
         except failures.ERRORS_OF_REDIS as error:
-            self._waiting.client = None
+            self._drop_waiting()
             self._revive(error)
             raise self._given_up(error, False) from error
         return popped[0].decode() if popped else None
@@ -313,11 +312,16 @@ class Store:
         packed = found.pack(call.keys, call.arguments, call.items)
         seconds = min(max(timeout, 0.01), LONGEST_WAIT)
         try:
-            return _waited_and_run(self._waiting_client(), key, seconds, found, packed)
+            return wait_and_run(
+                self._waiting_client(),
+                ("BLPOP", key, str(seconds)),
+                ("EVALSHA", found.sha, len(found.keys), *packed),
+                otherwise=("EVAL", found.source, len(found.keys), *packed),
+            )
         except failures.ERRORS_OF_REDIS as error:
             if not failures.is_transient(error):
                 raise failures.translated(error) from error
-            self._waiting.client = None
+            self._drop_waiting()
             self._revive(error)
             raise self._given_up(error, failures.may_have_happened(error)) from error
 
@@ -336,7 +340,7 @@ class Store:
             client: Any = self._waiting_client()
             reply = client.xread({stream: after}, block=block)
         except failures.ERRORS_OF_REDIS as error:
-            self._waiting.client = None
+            self._drop_waiting()
             self._revive(error)
             raise self._given_up(error, False) from error
         found = reply.values() if isinstance(reply, dict) else (entries for _, entries in reply or ())
@@ -347,11 +351,12 @@ class Store:
         self.read(lambda client: client.ping())
 
     def _waiting_client(self) -> redis.Redis:
-        if getattr(self._waiting, "client", None) is None or self._waiting.pid != os.getpid():
-            self._waiting.client = self._connect(LONGEST_WAIT + SOCKET_SECONDS)
-            self._waiting.pid = os.getpid()
-        client: redis.Redis = self._waiting.client
-        return client
+        return self._client_of(WAITING_SECONDS)
+
+    def _drop_waiting(self) -> None:
+        """The server is away: who waits next begins anew."""
+        with self._lock:
+            self._clients.pop((os.getpid(), WAITING_SECONDS), None)
 
     def _revive(self, error: Exception) -> None:
         """An embedded server that is gone is started again, by whoever notices first."""
@@ -396,35 +401,6 @@ def _of_one_node(client: Any) -> dict[str, Any]:
 
 def _is_cluster(client: Any) -> bool:
     return isinstance(client, RedisCluster)
-
-
-def _waited_and_run(client: Any, key: str, seconds: float, found: Script, packed: Sequence[Any]) -> Any:
-    pool = client.connection_pool
-    connection = pool.get_connection()
-    try:
-        wait = ("BLPOP", key, str(seconds))
-        connection.send_packed_command(
-            connection.pack_commands([wait, ("EVALSHA", found.sha, len(found.keys), *packed)])
-        )
-        _ended_wait(connection)
-        try:
-            return connection.read_response()
-        except NoScriptError:
-            connection.send_command("EVAL", found.source, len(found.keys), *packed)
-            return connection.read_response()
-    except ResponseError:
-        raise  # both answers have been read
-    except BaseException:
-        connection.disconnect()
-        raise
-    finally:
-        pool.release(connection)
-
-
-def _ended_wait(connection: Any) -> None:
-    """However it ended: what stands behind it is carried out all the same, and its answer has to be read."""
-    with suppress(ResponseError):
-        connection.read_response()
 
 
 def _pop_first(client: Any, keys: Sequence[str], timeout: float) -> Any:
