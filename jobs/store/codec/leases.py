@@ -22,7 +22,7 @@ class LeaseDecoder:
         self._token = token
         self._now = now
         self._head = b""  # of the last body: all that stands before the payload
-        self._shared = b""  # its header up to the extras
+        self._shared = b""  # its header up to the extras, where that is known
         self._extras_at = 0
         self._like: Any = None
 
@@ -43,17 +43,26 @@ class LeaseDecoder:
         return job
 
     def _look_at(self, head: bytes) -> None:
-        if self._like is None or not head.startswith(self._shared, HEADER_AT):
+        if self._like is not None and head[HEADER_AT:] != self._head[HEADER_AT:]:
+            if not self._shared:
+                self._look_for_extras()
+            if head.startswith(self._shared, HEADER_AT):
+                self._like.extras = extras_in(head[self._extras_at :])
+            else:
+                self._like, self._head = None, b""
+        if self._like is None:
             self._learn(head)
-        elif head[HEADER_AT:] != self._head[HEADER_AT:]:
-            self._like.extras = extras_in(head[self._extras_at :])
         self._head = head
+
+    def _look_for_extras(self) -> None:
+        """In the last head, once one comes that differs: a single job does without."""
+        extras = _pack(self._like.extras)  # they stand last
+        self._extras_at = len(self._head) - len(extras) if self._head.endswith(extras) else len(self._head)
+        self._shared = self._head[HEADER_AT : self._extras_at]
 
     def _learn(self, head: bytes) -> None:
         header = header_in(head[HEADER_AT:])
-        extras = _pack(header.extras)  # they stand last
-        self._extras_at = len(head) - len(extras) if head.endswith(extras) else len(head)
-        self._shared = head[HEADER_AT : self._extras_at]
+        self._shared = b""
         self._like = LeasedJob(
             id="",
             route=self._route,
