@@ -21,12 +21,15 @@ from math import inf
 from typing import NamedTuple
 
 MAX_SLOTS = 4096
-"""Most slots of one process, over all its pools. The pages of unused cells are never touched and cost no memory."""
+"""Most slots of one process, over all its pools."""
+
+_MOST_CELLS = 2 * MAX_SLOTS
+"""Each pool has a thread more than slots. The pages of unused cells are never touched and cost no memory."""
 
 _HEADER_BYTES = 64
 _CELL_BYTES = 256
 _CELL_WORDS = _CELL_BYTES // 8
-_TOTAL_BYTES = _HEADER_BYTES + MAX_SLOTS * _CELL_BYTES
+_TOTAL_BYTES = _HEADER_BYTES + _MOST_CELLS * _CELL_BYTES
 _BODY = struct.Struct("@QdH200s")  # started_at_ms, times_out_at, length, id: 8 bytes of a cell are the batch word
 _RENEWED_AT, _RENEWED_BATCH, _USED = 0, 1, 2
 
@@ -71,8 +74,8 @@ class Cells:
         if self._free:
             return self._free.pop()
         index = self._words[_USED]
-        if index >= MAX_SLOTS:
-            raise ValueError(f"a worker process has at most {MAX_SLOTS} slots")
+        if index >= _MOST_CELLS:
+            raise ValueError(f"a worker process has at most {_MOST_CELLS} threads that run jobs")
         self._words[_USED] = index + 1
         return Cell(self._memory, self._words, index)
 

@@ -1,7 +1,8 @@
 """A worker: the process that leases jobs and runs them.
 
-Threads: the main one runs the event loop for async handlers; ``fetcher`` and ``waiter`` bring work, the slots do it,
-``flusher`` reports it, and ``control`` listens to the supervisor and leads the way out.
+Threads: the main one runs the event loop for async handlers; ``fetcher`` brings work, the slots do it (and one of each
+pool waits for it at the server), ``flusher`` reports it, and ``control`` listens to the supervisor and leads the way
+out.
 """
 
 from __future__ import annotations

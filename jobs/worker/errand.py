@@ -9,7 +9,8 @@ from jobs.registry import registry
 from jobs.worker.batch import Batch
 from jobs.worker.cells import Cells
 from jobs.worker.messages import RunAlone
-from jobs.worker.slots import PoolSlots, Work
+from jobs.worker.slots import PoolSlots
+from jobs.worker.work import Work
 
 BATCH = 1
 """The number under which the supervisor has opened the batch of this one job."""

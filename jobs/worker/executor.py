@@ -33,8 +33,9 @@ from jobs.worker.isolation import Isolation
 from jobs.worker.messenger import Messenger
 from jobs.worker.reports import Reports
 from jobs.worker.settlement import Drop, Release, Settlement
-from jobs.worker.slots import Slot, Work
+from jobs.worker.slots import Slot
 from jobs.worker.verdict import ResultInvalid, cancelled, failure_of
+from jobs.worker.work import Work
 
 log = logging.getLogger("jobs.worker")
 

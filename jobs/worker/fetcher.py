@@ -18,18 +18,20 @@ from jobs.engine import BATCH, Engine, LeaseReply, new_token
 from jobs.registry import registry
 from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff
 from jobs.worker.batch import Batch
+from jobs.worker.bell import Bell
 from jobs.worker.cells import Cells
 from jobs.worker.flusher import Flusher
 from jobs.worker.line import STALL_SECONDS, Line
-from jobs.worker.naps import Naps
+from jobs.worker.naps import FULL_SECONDS, Naps
 from jobs.worker.options import WorkerOptions
 from jobs.worker.permits import Permits
 from jobs.worker.settlement import Park, Release
 from jobs.worker.shares import Shares
 from jobs.worker.sizes import Sizes
-from jobs.worker.slots import PoolSlots, Work
+from jobs.worker.slots import PoolSlots
 from jobs.worker.standing import ServerClock, Standing, StandingCall
 from jobs.worker.waiter import Waiter
+from jobs.worker.work import Work
 
 log = logging.getLogger("jobs.worker")
 
@@ -76,7 +78,7 @@ class Fetcher(threading.Thread):
         self._announce = announce
         self._on_spent = on_spent
         self._sizes = Sizes(engine, options)
-        self._bell = threading.Event()
+        self._bell = Bell()
         self._woken: set[Route] = set()  # others add, this thread empties; both in one operation
         self._at_work = threading.Lock()  # whoever holds it may change what is below
         self._leasing = threading.Lock()
@@ -126,15 +128,15 @@ class Fetcher(threading.Thread):
         """Ask every partition again, as if the server had woken us for it; also of pools that are new."""
         self._refresh_at = 0.0
         self._woken.update(self._routes)
-        self._bell.set()
+        self._bell.ring()
 
     def settled(self, routes: Iterable[Route]) -> None:
         """From the flusher: jobs of these partitions have ended, and the store knows. Where it was full is room."""
         if not self._naps.full.isdisjoint(routes):
             self._woken.update(routes)
-            self._bell.set()
+            self._bell.ring()
         elif self._permits.are_needed:
-            self._bell.set()  # a line may move sooner than was known
+            self._bell.ring()  # a line may move sooner than was known
 
     def reconsider(self) -> None:
         """Settings or pauses have changed: read them anew, and give back what no slot has begun."""
@@ -149,7 +151,7 @@ class Fetcher(threading.Thread):
     def quiesce(self) -> None:
         """Begin no lease call any more; some may be under way until ``is_quiet``."""
         self._quiet = True
-        self._bell.set()
+        self._bell.ring()
 
     @property
     def is_quiet(self) -> bool:
@@ -180,7 +182,6 @@ class Fetcher(threading.Thread):
             else:
                 self._rest(rest_seconds)
         while self._standing.is_open:
-            self._bell.clear()
             try:
                 with self._at_work:
                     self._recall_standing()
@@ -207,7 +208,6 @@ class Fetcher(threading.Thread):
     def _rest(self, seconds: float) -> None:
         if seconds > 0:
             self._bell.wait(seconds)
-            self._bell.clear()
 
     def _lease_woken(self, route: Route) -> None:
         """From a waiter's thread: the partition has something. Should that fail, the fetcher finds it awake."""
@@ -250,7 +250,7 @@ class Fetcher(threading.Thread):
     def _waiter_ended(self, doubtful: Iterable[Route]) -> None:
         """From a waiter's thread, at the end of each wait; of the ``doubtful`` partitions a wake-up may be lost."""
         self._woken.update(doubtful)
-        self._bell.set()
+        self._bell.ring()
 
     def _stumble(self, error: Exception) -> None:
         expected = isinstance(error, ENVIRONMENT_ERRORS)
@@ -287,13 +287,8 @@ class Fetcher(threading.Thread):
                 on_answer=self._answered,
                 on_end=self._waiter_ended,
             )
-            self._lines[name] = Line(self._new_pool(name, 0, self._ring), waiter)
+            self._lines[name] = Line(self._new_pool(name, 0, self._bell.ring), waiter)
         return self._lines[name]
-
-    def _ring(self) -> None:
-        """From slots, at the end of each job while there is room for more: mostly it has been rung already."""
-        if not self._bell.is_set():
-            self._bell.set()
 
     # leasing
 
@@ -323,8 +318,12 @@ class Fetcher(threading.Thread):
 
     def _room(self, pool: str) -> int:
         """How many jobs to ask for now; 0 while there are enough."""
+        self._lines[pool].measure()
+        return self._room_as_measured(pool)
+
+    def _room_as_measured(self, pool: str) -> int:
+        """The same by what was known when it was asked last: an answer has come, and its job waits for no sums."""
         line = self._lines[pool]
-        line.measure()
         if self._quiet or self._is_held or line.has_enough or self._flusher.backlog > UNFLUSHED_LIMIT:
             return 0
         return min(line.room, BATCH, *self._allowances())
@@ -415,14 +414,24 @@ class Fetcher(threading.Thread):
         for line in self._lines.values():
             if not line.waiter.is_armed and (empty := self._empty_routes(line, with_room)):
                 if len(empty) > 1 or not self._can_stand(empty[0]):
-                    line.waiter.arm(empty, self._naps.longest)
+                    line.wait(empty, self._longest_wait(line))
                 elif not self._clocks[empty[0]].is_known:
                     self._naps.wake(empty[0])  # the next look tells
                 else:
                     self._stand(line, empty[0])
 
+    def _longest_wait(self, line: Line) -> float:
+        """Short where a partition is full: it is not waited for, and must be as soon as it is empty instead."""
+        is_full = any(route.pool == line.slots.name for route in self._naps.full)
+        return FULL_SECONDS if is_full else self._naps.longest
+
     def _can_stand(self, route: Route) -> bool:
-        return self._shares is None and self._clocks[route].is_fit and self._engine.leases.can_stand
+        return (
+            self._shares is None
+            and self._clocks[route].is_fit
+            and self._standing.may_open(route)
+            and self._engine.leases.can_stand
+        )
 
     def _stand(self, line: Line, route: Route) -> None:
         """Have the jobs that come sent here, without being asked for. Not while an answer is yet to be taken: the bell
@@ -430,7 +439,7 @@ class Fetcher(threading.Thread):
         with self._leasing:
             if not self._quiet and not self._standing.has_open(route) and (room := self._room(route.pool)) > 0:
                 limit = self._permits.lease_limit(route, room) if self._permits.are_needed else room
-                line.waiter.arm(self._standing.open(route, limit), STANDING * self._naps.longest)
+                line.wait(self._standing.open(route, limit), STANDING * self._longest_wait(line))
 
     def _take_answers(self) -> None:
         while (answer := self._standing.next_answer()) is not None:
@@ -444,7 +453,7 @@ class Fetcher(threading.Thread):
         """What has come, as far as there is still room for it, and as it is sure since when it is ours."""
         with self._leasing:
             leased_at = self._clocks[call.route].earliest(reply.now)
-            room = 0 if leased_at is None else max(0, self._room(call.route.pool))
+            room = 0 if leased_at is None else max(0, self._room_as_measured(call.route.pool))
             jobs = self._let_through(call.route, call.token, reply, room)
             self._standing.close(call)  # only now: should that fail, the same answer is taken again
             self._take(call.route, call.token, leased_at or monotonic(), reply.now, jobs, room)

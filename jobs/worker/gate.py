@@ -29,10 +29,9 @@ class Gate:
 
     def follow(self, mean_seconds: float | None) -> None:
         """Open or close for jobs of this mean run time; None: not known yet."""
-        if mean_seconds is None or mean_seconds > SHORT_SECONDS:
-            self._open.set()
-        else:
-            self._open.clear()
+        is_open = mean_seconds is None or mean_seconds > SHORT_SECONDS
+        if is_open != self._open.is_set():
+            (self._open.set if is_open else self._open.clear)()
 
     def enter(self, slot: object, timeout: float | None) -> bool:
         """Waits until the slot may take work, at most ``timeout`` seconds; whether it may."""
@@ -40,6 +39,7 @@ class Gate:
             return True
         if self._first is None:
             self._first = slot
+            self._watchman = None if self._watchman is slot else self._watchman
             return True
         if self._watchman is None:
             self._watchman = slot
@@ -48,11 +48,13 @@ class Gate:
         return self._open.wait(timeout)
 
     def leave(self, slot: object) -> None:
-        """The slot retires: another may take its place."""
+        """The slot retires, or waits at the server: others may take its place, all of which come in for that."""
         if self._first is slot:
             self._first = None
+            self._open.set()
         if self._watchman is slot:
             self._watchman = None
+            self._open.set()
 
     def _watch(self) -> bool:
         """Until the gate opens, by the watchman's own hand where the first slot is stuck, or nothing waits any more."""

@@ -14,7 +14,8 @@ from jobs.worker.messages import Message, RunAlone
 from jobs.worker.settlement import Drop, Settlement
 
 if TYPE_CHECKING:
-    from jobs.worker.slots import Slot, Work
+    from jobs.worker.slots import Slot
+    from jobs.worker.work import Work
 
 
 class Isolation:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from time import monotonic
 
+from jobs.core.job import Route
 from jobs.worker.lookahead import Lookahead
-from jobs.worker.slots import PoolSlots, Work
+from jobs.worker.slots import PoolSlots
+from jobs.worker.standing import StandingCall
 from jobs.worker.waiter import Waiter
+from jobs.worker.work import Work
 
 STALL_SECONDS = 0.25
 """Jobs that have waited here as long while no slot became free go back: somebody else may have one."""
@@ -17,7 +20,7 @@ class Line:
 
     def __init__(self, slots: PoolSlots, waiter: Waiter) -> None:
         self.slots = slots
-        self.waiter = waiter
+        self.waiter = slots.waiter = waiter
         self._lookahead = Lookahead()
         self._ended = 0
         self._moved_at = monotonic()
@@ -30,6 +33,11 @@ class Line:
         if not self.slots.waiting:
             self._moved_at = monotonic()  # these have not waited yet, however long the slots were idle before
         self.slots.hand(works)
+
+    def wait(self, request: list[Route] | StandingCall, timeout: float) -> None:
+        """See ``Waiter.arm``."""
+        self.waiter.arm(request, timeout)
+        self.slots.have_one_wait()
 
     def measure(self) -> None:
         self._lookahead.measure(self.slots.ended, self.slots.busy_seconds)

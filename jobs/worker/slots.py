@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from jobs.core.job import LeasedJob
-from jobs.registry import JobType
 from jobs.worker import database
 from jobs.worker.batch import Batch
 from jobs.worker.bridge import current_slot
 from jobs.worker.cells import Cell, Cells
 from jobs.worker.gate import Gate
 from jobs.worker.settlement import Settlement
+from jobs.worker.waiter import Waiter
+from jobs.worker.work import Work
 
 if TYPE_CHECKING:
     from jobs.worker.executor import Execution
 
 log = logging.getLogger("jobs.worker")
-
-
-class Work(msgspec.Struct, frozen=True, gc=False):
-    """A leased job on its way to a slot, with the type that will run it."""
-
-    batch: Batch
-    lease: LeasedJob
-    job_type: JobType[..., Any]
 
 
 Execute = Callable[["Slot", Work, float], Settlement]
@@ -81,7 +71,14 @@ class Slot:
         self.retired = True
 
     def _next_work(self) -> Work | None:
-        """None: this slot is one too many. What the last job left open is closed when it grows stale."""
+        """None: this slot is one too many."""
+        item = self._pool.take_turn() or self._next_item()
+        if isinstance(item, Waiter):
+            return self._pool.wait_for_work(self, item)
+        return item
+
+    def _next_item(self) -> Work | Waiter | None:
+        """What the last job left open is closed when it grows stale."""
         queue, gate = self._pool.queue, self._pool.gate
         while True:
             timeout = database.seconds_until_stale()
@@ -94,7 +91,10 @@ class Slot:
 
 
 class PoolSlots:
-    """All slots of one pool. ``hand`` and ``take_back`` belong to one thread at a time (fetcher, then shutdown)."""
+    """All slots of one pool, and the thread that waits for its work, where there is a ``waiter``.
+
+    ``hand``, ``have_one_wait`` and ``take_back`` belong to one thread at a time (the fetcher's or the one that has been
+    woken, then shutdown)."""
 
     def __init__(
         self,
@@ -108,10 +108,12 @@ class PoolSlots:
     ) -> None:
         self.name = name
         self.size = size
-        self.queue: SimpleQueue[Work | None] = SimpleQueue()
+        self.queue: SimpleQueue[Work | Waiter | None] = SimpleQueue()
         self.gate = Gate(self.queue.qsize, lambda: self.ended)
         self.low_water = 0
+        self.waiter: Waiter | None = None
         self._slots: list[Slot] = []
+        self._turns_queued = 0
         self._handed = 0  # minus what was taken back
         self._threads = 0  # minus those that were told to retire
         self._cells = cells
@@ -119,34 +121,59 @@ class PoolSlots:
         self._settle = settle
         self._on_room = on_room
 
-    def hand(self, works: Iterable[Work]) -> None:
-        """Into the slots, in this order. Threads are started when there is first something for them to do."""
+    def hand(self, works: Sequence[Work]) -> None:
+        """Into the slots, in this order. A single one for which a slot is free is kept by the thread that has found it
+        at the server. Threads are started when there is first something for them to do."""
+        if len(works) == 1 and self.waiter is not None and self.in_hand < self.size and self.waiter.keep(works[0]):
+            self._handed += 1
+            return
+        self._pass_turn()  # before them: or all threads would work, and they are one too many
         for work in works:
             self._handed += 1
             self.queue.put(work)
-        self._start_slots(min(self.size, self.in_hand))
+        self._start_threads()
+
+    def have_one_wait(self) -> None:
+        """The waiter has been armed: if nobody has the turn to wait, a free thread shall take it."""
+        self._pass_turn()
+        self._start_threads()
+
+    def take_turn(self) -> Waiter | None:
+        """From a slot that is free: the waiter, where nobody waits."""
+        return self.waiter if self.waiter is not None and self.waiter.take_turn() else None
+
+    def wait_for_work(self, slot: Slot, waiter: Waiter) -> Work:
+        """In the thread of the slot, whose turn it is: until it has found a job to run."""
+        self._turns_queued = 0
+        self.gate.leave(slot)
+        return waiter.serve()
+
+    def _pass_turn(self) -> None:
+        if (waiter := self.take_turn()) is not None:
+            self._turns_queued = 1
+            self.queue.put(waiter)
 
     def take_back(self) -> list[Work]:
         """Whatever no slot has begun yet."""
         taken: list[Work] = []
-        retirements = 0
+        others: list[Waiter | None] = []
         while True:
             try:
-                work = self.queue.get_nowait()
+                item = self.queue.get_nowait()
             except Empty:
                 break
-            if work is None:
-                retirements += 1
+            if isinstance(item, Work):
+                taken.append(item)
             else:
-                taken.append(work)
-        for _ in range(retirements):
-            self.queue.put(None)
+                others.append(item)
+        for other in others:
+            self.queue.put(other)
         self._handed -= len(taken)
         return taken
 
     def resize(self, size: int) -> None:
         """Follow a change of the pool's slots. Fewer: running jobs finish first."""
-        for _ in range(self._threads - size):
+        for _ in range(self._threads - size - self._waiting_threads):
             self._threads -= 1
             self.queue.put(None)
         self.size = size
@@ -159,7 +186,7 @@ class PoolSlots:
     @property
     def waiting(self) -> int:
         """Jobs that no slot has begun yet."""
-        return self.queue.qsize()
+        return self.queue.qsize() - self._turns_queued
 
     @property
     def in_hand(self) -> int:
@@ -185,7 +212,12 @@ class PoolSlots:
         """What runs now."""
         return [current for slot in self._slots if (current := slot.current) is not None]
 
-    def _start_slots(self, wanted: int) -> None:
+    @property
+    def _waiting_threads(self) -> int:
+        return 0 if self.waiter is None else 1
+
+    def _start_threads(self) -> None:
+        wanted = min(self.size, self.in_hand) + self._waiting_threads
         while self._threads < wanted:
             self._threads += 1
             self._resting_slot().start(f"{self.name}-slot")

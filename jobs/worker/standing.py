@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from jobs.core.job import Route
 from jobs.engine import Engine, LeaseReply, new_token
+from jobs.store.connection import LONGEST_WAIT
 
 CLOCK_SECONDS = 60.0
 """What is known of the server's clock is good for as long: two clocks drift apart by a few ms in it."""
@@ -24,6 +25,11 @@ DRIFT_SECONDS = 0.1
 
 FRESH_SECONDS = 1.0
 """An answer whose lease is older, or has yet to begin, is not believed: this process stood still, or a clock moved."""
+
+
+LOST_SECONDS = LONGEST_WAIT
+"""After an answer that was lost none is sent: the first may stand at the server yet, on a connection that only we know
+to be broken. Its token is remembered as one that takes nothing, until another call stands in its place."""
 
 
 class StandingCall(NamedTuple):
@@ -79,6 +85,7 @@ class Standing:
         self._worker_id = worker_id
         self._lease_ms = lease_ms
         self._open: dict[Route, StandingCall] = {}
+        self._lost_at: dict[Route, float] = {}
         self._answers: deque[tuple[StandingCall, LeaseReply | None]] = deque()
 
     @property
@@ -94,6 +101,10 @@ class Standing:
     def has_open(self, route: Route) -> bool:
         """Whether jobs may still come of a call for this partition: its answer may be here, and not be taken yet."""
         return route in self._open
+
+    def may_open(self, route: Route) -> bool:
+        """Whether no call that was lost can stand any more."""
+        return monotonic() >= self._lost_at.get(route, -LOST_SECONDS) + LOST_SECONDS
 
     def open(self, route: Route, limit: int) -> StandingCall:
         """A call that may be asked from now on. Not while the partition has an open one: what that brings would be
@@ -120,6 +131,9 @@ class Standing:
                 limit=call.limit,
                 lease_ms=self._lease_ms,
             )
+        except BaseException:
+            self._lost_at[call.route] = monotonic()
+            raise
         finally:
             self._answers.append((call, reply))
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from threading import get_ident
 
 from jobs.core.job import Route
 from jobs.engine import Engine
 from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff, sleep
+from jobs.worker import database
 from jobs.worker.standing import Standing, StandingCall
+from jobs.worker.work import Work
 
 log = logging.getLogger("jobs.worker")
 
@@ -18,10 +21,13 @@ YIELD_SECONDS = 0.0003
 
 
 class Waiter:
-    """Blocks on the server, in a thread of its own, while it is armed.
+    """Blocks on the server while it is armed, in the thread of that pool whose turn it is.
 
     A wait that has begun cannot be changed. So each pool has one: what it waits for is always that pool, and a pool
     that gets room again is never deaf because the wait began when it had none.
+
+    The pool has one thread more than slots (leader and followers). The thread that waits may ``keep`` a job that it
+    has found, and run it at once: nobody has to be woken for it. The turn is free then, and for whoever takes it.
 
     ``on_woken`` takes up the work of a partition that has some, ``on_answer`` what a standing call has brought, and
     says whether a slot begins now. ``on_end`` comes after each wait, with the partitions of which it is not known
@@ -42,9 +48,12 @@ class Waiter:
         self._on_woken = on_woken
         self._on_answer = on_answer
         self._on_end = on_end
-        self._requests = threading.Semaphore(0)
+        self._disarmed = threading.Lock()
+        self._disarmed.acquire()
         self._request: tuple[list[Route] | StandingCall, float] | None = None
-        self._thread: threading.Thread | None = None
+        self._free = [True]  # the turn. To pop is to take, for one of several only
+        self._thread: int | None = None
+        self._kept: Work | None = None
         self._backoff = Backoff()
 
     @property
@@ -54,24 +63,46 @@ class Waiter:
     def arm(self, request: list[Route] | StandingCall, timeout: float) -> None:
         """Wait for one of the partitions to have work, or for what the call brings, at most ``timeout`` seconds; then
         say so. Not while armed."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name="waiter", daemon=True)
-            self._thread.start()
         self._request = (request, timeout)
-        self._requests.release()
+        self._disarmed.release()
 
-    def _serve(self) -> None:
+    def take_turn(self) -> bool:
+        """Whether the turn was free; it is the caller's now."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return False
+
+    def keep(self, work: Work) -> bool:
+        """Whether the calling thread has the turn, and runs this job itself."""
+        if self._thread != get_ident() or self._kept is not None:
+            return False
+        self._kept = work
+        return True
+
+    def serve(self) -> Work:
+        """Waits in the calling thread, whose turn it is, until it has kept a job. What its last job left open is closed
+        when it grows stale."""
+        self._thread = get_ident()
         while True:
-            self._requests.acquire()
-            doubtful = self._wait(*self._request) if self._request is not None else []
-            self._request = None
-            self._on_end(doubtful)
+            patience = database.seconds_until_stale()
+            if self._disarmed.acquire(timeout=-1 if patience is None else patience) and self._request is not None:
+                request, timeout = self._request
+                doubtful = self._wait(request, timeout if patience is None else min(timeout, patience))
+                if (work := self._kept) is not None:
+                    self._thread = self._kept = None
+                    self._free.append(True)  # first: whoever arms next finds somebody to wait
+                self._request = None
+                self._on_end(doubtful)
+                if work is not None:
+                    return work
+            database.close_stale()
 
     def _wait(self, request: list[Route] | StandingCall, timeout: float) -> list[Route]:
         try:
             if isinstance(request, StandingCall):
                 self._standing.ask(request, timeout)
-                if self._on_answer():
+                if self._on_answer() and self._kept is None:
                     sleep(YIELD_SECONDS)
             elif (route := self._engine.leases.wait_for_work(request, timeout)) is not None:
                 self._on_woken(route)

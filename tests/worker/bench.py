@@ -26,7 +26,7 @@ from jobs.worker.cells import Cells
 from jobs.worker.executor import Executor
 from jobs.worker.herald import Herald
 from jobs.worker.settlement import Settlement
-from jobs.worker.slots import Work
+from jobs.worker.work import Work
 from tests.worker.leased import leased
 
 

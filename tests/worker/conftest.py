@@ -23,7 +23,8 @@ from jobs.worker.flusher import Flusher
 from jobs.worker.options import WorkerOptions
 from jobs.worker.permits import Permits
 from jobs.worker.settlement import Drop, Settlement
-from jobs.worker.slots import PoolSlots, Slot, Work
+from jobs.worker.slots import PoolSlots, Slot
+from jobs.worker.work import Work
 from tests.acceptance.handlers import jobs as handlers
 from tests.support.wait import eventually
 from tests.worker.bench import Bench
@@ -96,10 +97,12 @@ class Gate:
     def __init__(self) -> None:
         self.opened = threading.Event()
         self.begun: list[str] = []
+        self.threads: list[int] = []
 
     def execute(self, slot: Slot, work: Work, begun: float) -> Settlement:
         if work.batch.is_over(begun):
             return Drop(work.lease.id)
+        self.threads.append(threading.get_ident())
         self.begun.append(work.lease.id)
         self.opened.wait(20)
         lease = work.lease

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any
 
 from jobs.core.job import LeasedJob, Route
+from jobs.registry import registry
+from jobs.worker.batch import Batch
+from jobs.worker.cells import Cells
+from jobs.worker.work import Work
 
 
 def leased(**facts: Any) -> LeasedJob:
@@ -30,3 +35,11 @@ def leased(**facts: Any) -> LeasedJob:
             **facts,
         }
     )
+
+
+def work(cells: Cells, number: int) -> Work:
+    """One on its way to a slot."""
+    batch = Batch(
+        1, "token", Route("default", 1, 0), 1, leased_at=monotonic(), clock_offset=0, lease_seconds=60, cells=cells
+    )
+    return Work(batch, leased(id=f"job-{number}"), registry.get("test.echo"))

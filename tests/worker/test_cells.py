@@ -46,11 +46,11 @@ def test_the_longest_id_that_a_caller_may_choose_fits(sides: tuple[Cells, Cells]
     assert [job.id for job in supervisor.started()] == [longest]
 
 
-def test_more_slots_than_there_are_cells_are_refused(sides: tuple[Cells, Cells]) -> None:
+def test_a_thread_more_for_each_pool_finds_a_cell_and_what_goes_beyond_is_refused(sides: tuple[Cells, Cells]) -> None:
     _, child = sides
-    for _ in range(MAX_SLOTS):
+    for _ in range(2 * MAX_SLOTS):
         child.new_cell()
-    with pytest.raises(ValueError, match="at most 4096 slots"):
+    with pytest.raises(ValueError, match="at most 8192 threads"):
         child.new_cell()
 
 

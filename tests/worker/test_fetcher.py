@@ -9,21 +9,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobs.engine import Scope
 from jobs.engine.taking import Taking
 from jobs.exceptions import OutcomeUnknown
-from jobs.registry import registry
+from jobs.store.codec.ids import new_ids
 from jobs.store.keys import SettingKeys, partition_keys
-from jobs.worker.batch import Batch
 from jobs.worker.fetcher import Fetcher
 from jobs.worker.line import STALL_SECONDS
 from jobs.worker.lookahead import Lookahead
-from jobs.worker.slots import PoolSlots, Work
+from jobs.worker.naps import FULL_SECONDS
+from jobs.worker.slots import PoolSlots
+from jobs.worker.standing import Standing
+from tests.acceptance.handlers import jobs as handlers
 from tests.support.wait import eventually, soon
 from tests.worker.conftest import ROUTE, Gate, Parts, StartFetcher
-from tests.worker.leased import leased
+from tests.worker.leased import work
 
 
 def test_of_jobs_whose_length_is_unknown_it_takes_no_more_than_it_can_run(
@@ -93,7 +96,7 @@ def test_whoever_is_woken_for_a_job_leases_it(
     parts.enqueue()
 
     eventually(lambda: gate.begun)
-    assert takers[:1] == ["waiter"]
+    assert takers[:1] == ["default-slot"]
 
 
 def test_a_job_that_the_woken_could_not_lease_is_leased_by_the_fetcher(
@@ -105,7 +108,7 @@ def test_a_job_that_the_woken_could_not_lease_is_leased_by_the_fetcher(
     eventually(lambda: fetcher.is_idle)
 
     def failing(*args: Any, **kwargs: Any) -> Any:
-        if threading.current_thread().name == "waiter":
+        if threading.current_thread().name != "fetcher":
             raise OutcomeUnknown("cut off")
         return lease(*args, **kwargs)
 
@@ -266,6 +269,39 @@ def test_a_pool_that_was_full_hears_of_its_next_job_at_once(
 
     eventually(lambda: len(gate.begun) == 3)
     assert time.monotonic() - begun < soon(2.0)
+
+
+def test_a_partition_that_was_full_is_heard_of_again_though_another_is_waited_for(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timeouts: list[float] = []
+    ask = Standing.ask
+
+    def noting(standing: Standing, call: Any, timeout: float) -> None:
+        timeouts.append(timeout)
+        ask(standing, call, timeout)
+
+    monkeypatch.setattr(Standing, "ask", noting)
+    store = parts.engine.store
+    store.client.hset(SettingKeys(store.namespace).topology, "wide", b'{"1": 2}')
+    _, route = parts.engine.topology.partitions("wide", fresh=True)
+
+    def enqueue() -> str:
+        spec = msgspec.structs.replace(handlers.echo.defaults, pool="wide")
+        (made,) = parts.engine.jobs.enqueue(spec, [b"{}"], ids=new_ids(route, 1))
+        return made.id
+
+    parts.engine.pools.configure("wide", max_running=2)  # one in each
+    first, second = enqueue(), enqueue()
+    fetcher = start_fetcher(pools=("wide",))
+    eventually(lambda: gate.begun == [first] and route in fetcher._naps.full and timeouts)
+    assert timeouts[-1] < FULL_SECONDS
+    gate.opened.set()
+    eventually(lambda: parts.states([first, second]) == {"succeeded"})
+
+    third = enqueue()
+
+    eventually(lambda: gate.begun == [first, second, third])
 
 
 def test_a_pause_is_a_reason_not_to_consume(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
@@ -443,7 +479,7 @@ def test_slots_follow_their_wanted_number_in_both_directions(parts: Parts, gate:
         on_room=lambda: None,
     )
     gate.opened.set()
-    works = [work(parts, number) for number in range(40)]
+    works = [work(parts.cells, number) for number in range(40)]
     pool.hand(works[:20])
     eventually(lambda: pool.in_hand == 0)
 
@@ -458,8 +494,3 @@ def test_slots_follow_their_wanted_number_in_both_directions(parts: Parts, gate:
     eventually(lambda: len(gate.begun) == 20 + 1 + 2)
     gate.opened.set()
     eventually(lambda: pool.in_hand == 0)
-
-
-def work(parts: Parts, number: int) -> Work:
-    batch = Batch(1, "token", ROUTE, 1, leased_at=time.monotonic(), clock_offset=0, lease_seconds=60, cells=parts.cells)
-    return Work(batch, leased(id=f"job-{number}"), registry.get("test.echo"))

@@ -89,10 +89,25 @@ def test_while_the_one_slot_gets_on_the_others_stay_out_however_long(line: Line)
     assert inside == ["b"]  # with nothing to watch it waits at the queue, like everybody
 
 
-def test_a_slot_that_retires_leaves_its_place_to_another(line: Line) -> None:
+def test_a_slot_that_leaves_lets_those_in_that_waited_outside(line: Line) -> None:
     line.gate.follow(0.00001)
     line.gate.enter("a", 0.0)
+    line.gate._watchman = "b"
+    inside: list[str] = []
+    line.come("c", inside)
 
     line.gate.leave("a")
 
-    assert line.gate.enter("b", 0.0)
+    eventually(lambda: inside == ["c"])
+
+
+def test_a_watchman_that_works_leaves_the_watch_to_another(line: Line) -> None:
+    line.gate.follow(0.00001)
+    line.gate._watchman = "a"
+    line.gate.enter("a", 0.0)
+    line.waiting = 5
+    inside: list[str] = []
+
+    line.come("b", inside)
+
+    eventually(lambda: inside == ["b"])

@@ -12,10 +12,10 @@ import pytest
 
 from jobs.engine.taking import Taking
 from jobs.exceptions import OutcomeUnknown
-from jobs.store import connection
+from jobs.store import client
 from jobs.store.keys import partition_keys
 from jobs.worker import standing
-from jobs.worker.standing import CLOCK_SECONDS, DRIFT_SECONDS, ServerClock, Standing
+from jobs.worker.standing import CLOCK_SECONDS, DRIFT_SECONDS, LOST_SECONDS, ServerClock, Standing
 from tests.faults.seeded_bugs import STANDING_BUGS, PythonBug
 from tests.support.wait import eventually
 from tests.worker.conftest import ROUTE, Gate, Parts, StartFetcher
@@ -80,13 +80,13 @@ def test_a_clock_must_have_been_seen_lately_and_at_once(clock: ServerClock, loca
 @pytest.fixture(autouse=True)
 def sent(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Whether a standing call has been sent. Whose clients are blocked, the server does not tell."""
-    event, ended_wait = threading.Event(), connection._ended_wait
+    event, ended_wait = threading.Event(), client._ended_wait
 
     def noting(*args: Any) -> None:
         event.set()
         ended_wait(*args)
 
-    monkeypatch.setattr(connection, "_ended_wait", noting)
+    monkeypatch.setattr(client, "_ended_wait", noting)
     return event
 
 
@@ -233,6 +233,56 @@ def test_an_answer_that_was_lost_is_had_back(
     eventually(lambda: gate.begun == ids)
     assert lost == ids
     assert (parts.get(ids[0]).attempt, parts.get(ids[0]).fencing_token) == (1, 2)
+
+
+def test_a_call_that_was_lost_and_stands_yet_takes_nothing_whatever_comes_after_it(
+    parts: Parts,
+    gate: Gate,
+    start_fetcher: StartFetcher,
+    sent: threading.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The connection is broken, and the server does not know."""
+    wait_and_lease = Taking.wait_and_lease
+    forgotten: list[threading.Thread] = []
+
+    def broken(self: Taking, *args: Any, **kwargs: Any) -> Any:
+        if forgotten:
+            return wait_and_lease(self, *args, **kwargs)
+        forgotten.append(threading.Thread(target=lambda: wait_and_lease(self, *args, **kwargs)))
+        forgotten[0].start()
+        stands(sent, parts)
+        raise OutcomeUnknown("the connection broke")
+
+    monkeypatch.setattr(Taking, "wait_and_lease", broken)
+    fetcher = start_fetcher()
+    eventually(lambda: forgotten and not fetcher._standing.is_open and fetcher._lines["default"].waiter.is_armed)
+    fetcher.hold(True)
+    eventually(lambda: not fetcher._is_outdated and not fetcher._standing.is_open)
+    fetcher.hold(False)
+
+    ids = parts.enqueue()
+
+    eventually(lambda: gate.begun == ids, within=20)
+    forgotten[0].join()
+
+
+def test_calls_stand_again_when_one_that_was_lost_cannot_stand_any_more(
+    parts: Parts, local: Monotonic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise OutcomeUnknown("the connection broke")
+
+    monkeypatch.setattr(Taking, "wait_and_lease", broken)
+    standing = Standing(parts.engine, "w", 30_000)
+    assert standing.may_open(ROUTE)
+
+    with pytest.raises(OutcomeUnknown):
+        standing.ask(standing.open(ROUTE, 1), 18.0)
+
+    assert not standing.may_open(ROUTE)
+    local.now += LOST_SECONDS
+    assert standing.may_open(ROUTE)
 
 
 def test_what_is_read_late_goes_back_before_it_begins(
