@@ -10,28 +10,27 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from time import monotonic
 
-from jobs.core.job import LeasedJob, Route
-from jobs.engine import BATCH, Engine, LeaseReply, new_token
-from jobs.registry import registry
+from jobs.core.job import Route
+from jobs.engine import Engine, new_token
 from jobs.runtime.loop import ENVIRONMENT_ERRORS, Backoff
 from jobs.worker.batch import Batch
 from jobs.worker.bell import Bell
 from jobs.worker.cells import Cells
 from jobs.worker.flusher import Flusher
+from jobs.worker.intake import UNFLUSHED_LIMIT, Intake
 from jobs.worker.line import STALL_SECONDS, Line
-from jobs.worker.naps import FULL_SECONDS, Naps
+from jobs.worker.naps import Naps
 from jobs.worker.options import WorkerOptions
 from jobs.worker.permits import Permits
-from jobs.worker.settlement import Park, Release
 from jobs.worker.shares import Shares
 from jobs.worker.sizes import Sizes
 from jobs.worker.slots import PoolSlots
-from jobs.worker.standing import ServerClock, Standing, StandingCall
+from jobs.worker.standing import ServerClock, Standing
 from jobs.worker.waiter import Waiter
-from jobs.worker.work import Work
+from jobs.worker.waiting import Waiting
 
 log = logging.getLogger("jobs.worker")
 
@@ -41,14 +40,8 @@ IDLE_SECONDS = 20.0
 BURST_IDLE_SECONDS = 0.2
 """The same for a host that is to exit when there is nothing to do."""
 
-STANDING = 0.9
-"""A call stands at the server for as much of a nap, so that its answer comes before the nap is over."""
-
 REFRESH_SECONDS = 20.0
 """New pools, new partitions and changed slots are noticed within as long, should their news be lost."""
-
-UNFLUSHED_LIMIT = 5000
-"""No new jobs while so many results wait for the store."""
 
 
 class Fetcher(threading.Thread):
@@ -71,12 +64,9 @@ class Fetcher(threading.Thread):
         self._engine = engine
         self._options = options
         self._worker_id = worker_id
-        self._cells = cells
         self._flusher = flusher
         self._permits = permits
         self._new_pool = new_pool
-        self._announce = announce
-        self._on_spent = on_spent
         self._sizes = Sizes(engine, options)
         self._bell = Bell()
         self._woken: set[Route] = set()  # others add, this thread empties; both in one operation
@@ -94,8 +84,27 @@ class Fetcher(threading.Thread):
         self._standing = Standing(engine, worker_id, options.lease_ms)
         self._clocks: defaultdict[Route, ServerClock] = defaultdict(ServerClock)
         self._grants: dict[Route, tuple[str, float]] = {}  # sent and not answered yet: token, when first sent
-        self._batches = 0
-        self._jobs_taken = 0
+        self._intake = Intake(
+            options,
+            self._lines,
+            self._naps,
+            is_open=lambda: not (self._quiet or self._is_held),
+            cells=cells,
+            flusher=flusher,
+            permits=permits,
+            announce=announce,
+            on_spent=on_spent,
+        )
+        self._waiting = Waiting(
+            engine,
+            self._standing,
+            self._clocks,
+            self._intake,
+            self._naps,
+            self._lines,
+            self._leasing,
+            may_stand=self._shares is None,
+        )
         self._backoff = Backoff()
         self._trouble: str | None = None
 
@@ -107,7 +116,7 @@ class Fetcher(threading.Thread):
 
     @property
     def in_hand(self) -> int:
-        return sum(pool.in_hand for pool in self.pools)
+        return self._intake.in_hand
 
     @property
     def is_idle(self) -> bool:
@@ -166,7 +175,7 @@ class Fetcher(threading.Thread):
     def hand_back(self) -> None:
         """Give back whatever no slot has begun. From the fetcher itself, or when it is quiet."""
         for pool in self.pools:
-            self._hand_back(pool)
+            self._intake.hand_back(pool)
 
     # the thread
 
@@ -184,7 +193,7 @@ class Fetcher(threading.Thread):
         while self._standing.is_open:
             try:
                 with self._at_work:
-                    self._recall_standing()
+                    self._waiting.recall_all()
             except Exception as error:
                 self._stumble(error)
 
@@ -193,16 +202,16 @@ class Fetcher(threading.Thread):
         while self._woken:
             self._naps.wake(self._woken.pop())
         if self._is_held:
-            self._recall_standing()
-        self._take_answers()
+            self._waiting.recall_all()
+        self._waiting.take_answers()
         self._refresh()
         self._permits.turn()
         self._naps.prolong(self._engine.leases.none_waits)
         if self._lease_from_each():
             return 0.0
         self._return_stalled()
-        with_room = [route for route in self._routes if self._room(route.pool) > 0]
-        self._arm_waiters(with_room)
+        with_room = [route for route in self._routes if self._intake.room(route.pool) > 0]
+        self._waiting.arm(with_room)
         return self._seconds_to_rest(with_room)
 
     def _rest(self, seconds: float) -> None:
@@ -219,7 +228,7 @@ class Fetcher(threading.Thread):
             return
         try:
             self._naps.wake(route)
-            if (room := self._room(route.pool)) > 0:
+            if (room := self._intake.room(route.pool)) > 0:
                 self._lease(route, room)
         except Exception:
             log.debug("the fetcher tries again", exc_info=True)
@@ -231,14 +240,14 @@ class Fetcher(threading.Thread):
         taking it fail, the fetcher tries again."""
         if not self._at_work.acquire(blocking=False):
             return False
-        before = self._jobs_taken
+        before = self._intake.jobs_taken
         try:
-            self._take_answers()
+            self._waiting.take_answers()
         except Exception:
             log.debug("the fetcher tries again", exc_info=True)
         finally:
             self._at_work.release()
-        return self._jobs_taken > before
+        return self._intake.jobs_taken > before
 
     def _pass_on(self, route: Route) -> None:
         """The wait had begun before we were told to take nothing: another may."""
@@ -275,7 +284,7 @@ class Fetcher(threading.Thread):
 
     def _resize(self, line: Line, size: int) -> None:
         if size < line.slots.size:
-            self._hand_back(line.slots)  # or it would be begun before the slots that are too many have gone
+            self._intake.hand_back(line.slots)  # or it would be begun before the slots that are too many have gone
         line.resize(size)
 
     def _line(self, name: str) -> Line:
@@ -300,65 +309,42 @@ class Fetcher(threading.Thread):
         took = False
         for position in range(len(self._routes)):
             route = self._routes[(self._turn + position) % len(self._routes)]
-            if not self._naps.is_asleep(route) and (room := self._room(route.pool)) > 0:
+            if not self._naps.is_asleep(route) and (room := self._intake.room(route.pool)) > 0:
                 took |= self._lease(route, room)
         return took
 
     def _lease_by_turns(self, shares: Shares) -> bool:
         """The same where pools share the slots: the one that is behind comes first."""
-        awake = [route for route in self._routes if not self._naps.is_asleep(route) and self._room(route.pool) > 0]
+        awake = [
+            route for route in self._routes if not self._naps.is_asleep(route) and self._intake.room(route.pool) > 0
+        ]
         used = {route.pool: self._lines[route.pool].slots.used_seconds for route in awake}
         took = False
         for pool, number in shares.turns(used, (self._options.shared_slots or 0) - self.in_hand):
             routes = [route for route in awake if route.pool == pool]
             route = routes[self._turn % len(routes)]
-            if (room := min(number, self._room(pool))) > 0:
+            if (room := min(number, self._intake.room(pool))) > 0:
                 took |= self._lease(route, room)
         return took
-
-    def _room(self, pool: str) -> int:
-        """How many jobs to ask for now; 0 while there are enough."""
-        self._lines[pool].measure()
-        return self._room_as_measured(pool)
-
-    def _room_as_measured(self, pool: str) -> int:
-        """The same by what was known when it was asked last: an answer has come, and its job waits for no sums."""
-        line = self._lines[pool]
-        if self._quiet or self._is_held or line.has_enough or self._flusher.backlog > UNFLUSHED_LIMIT:
-            return 0
-        return min(line.room, BATCH, *self._allowances())
-
-    def _allowances(self) -> list[int]:
-        """What is left of the limits of the whole process."""
-        left = []
-        if self._options.shared_slots is not None:
-            left.append(self._options.shared_slots - self.in_hand)  # nothing is held ready for slots that are shared
-        if self._options.max_in_flight is not None:
-            left.append(self._options.max_in_flight - self.in_hand)
-        if self._options.max_jobs is not None:
-            left.append(self._options.max_jobs - self._jobs_taken)
-        return left
 
     def _lease(self, route: Route, limit: int) -> bool:
         with self._leasing:
             if self._quiet:
                 return False
             token, sent_at = self._grant(route)
-            asked = self._permits.lease_limit(route, limit) if self._permits.are_needed else limit
             reply = self._engine.leases.lease(
-                route, worker=self._worker_id, token=token, limit=asked, lease_ms=self._options.lease_ms
+                route,
+                worker=self._worker_id,
+                token=token,
+                limit=self._intake.limit(route, limit),
+                lease_ms=self._options.lease_ms,
             )
             self._clocks[route].note(reply.now, sent_at)
-            jobs = self._let_through(route, token, reply, limit)
+            jobs = self._intake.let_through(route, token, reply, limit)
             del self._grants[route]  # only now: should that fail, the same grant is asked for again
-            self._take(route, token, sent_at, reply.now, jobs, limit)
-        self._note(route, reply)
+            self._intake.take(route, token, sent_at, reply.now, jobs, limit)
+        self._intake.note(route, reply)
         return bool(reply.jobs)
-
-    def _note(self, route: Route, reply: LeaseReply) -> None:
-        self._naps.note(route, reply, found=bool(reply.jobs))
-        if reply.paused:
-            self._hand_back(self._lines[route.pool].slots)
 
     def _grant(self, route: Route) -> tuple[str, float]:
         """The token to ask with: one whose answer was lost finds the jobs it was given, while their lease lasts."""
@@ -367,119 +353,6 @@ class Fetcher(threading.Thread):
             token, sent_at = new_token(), monotonic()
         self._grants[route] = (token, sent_at)
         return token, sent_at
-
-    def _let_through(self, route: Route, token: str, reply: LeaseReply, room: int) -> Sequence[LeasedJob]:
-        if not self._permits.are_needed or not room:
-            return reply.jobs
-        return self._permits.let_through(route, token, reply.jobs, room)
-
-    def _take(
-        self, route: Route, token: str, leased_at: float, now_ms: int, jobs: Sequence[LeasedJob], room: int
-    ) -> None:
-        """As many as there is room for; the others go back."""
-        if not jobs:
-            return
-        self._batches += 1
-        batch = Batch(
-            self._batches,
-            token,
-            route,
-            len(jobs),
-            leased_at=leased_at,
-            clock_offset=now_ms - monotonic() * 1000,
-            lease_seconds=self._options.lease_seconds,
-            cells=self._cells,
-        )
-        self._announce(batch, [job.id for job in jobs])
-        self._jobs_taken += len(jobs[:room])
-        self._lines[route.pool].hand(self._runnable(batch, jobs[:room]))
-        for job in jobs[room:]:
-            self._flusher.settle(batch, Release(job.id, job.token, job.type))
-        if self._options.max_jobs is not None and self._jobs_taken >= self._options.max_jobs:
-            self._on_spent()
-
-    def _runnable(self, batch: Batch, jobs: Sequence[LeasedJob]) -> list[Work]:
-        """The jobs that may run here; the others are parked."""
-        works = []
-        for lease in jobs:
-            if lease.type in registry:
-                works.append(Work(batch, lease, registry.get(lease.type)))
-            else:
-                self._flusher.settle(batch, Park(lease.id, lease.token, lease.type))
-        return works
-
-    # waiting
-
-    def _arm_waiters(self, with_room: list[Route]) -> None:
-        for line in self._lines.values():
-            if not line.waiter.is_armed and (empty := self._empty_routes(line, with_room)):
-                if len(empty) > 1 or not self._can_stand(empty[0]):
-                    line.wait(empty, self._longest_wait(line))
-                elif not self._clocks[empty[0]].is_known:
-                    self._naps.wake(empty[0])  # the next look tells
-                else:
-                    self._stand(line, empty[0])
-
-    def _longest_wait(self, line: Line) -> float:
-        """Short where a partition is full: it is not waited for, and must be as soon as it is empty instead."""
-        is_full = any(route.pool == line.slots.name for route in self._naps.full)
-        return FULL_SECONDS if is_full else self._naps.longest
-
-    def _can_stand(self, route: Route) -> bool:
-        return (
-            self._shares is None
-            and self._clocks[route].is_fit
-            and self._standing.may_open(route)
-            and self._engine.leases.can_stand
-        )
-
-    def _stand(self, line: Line, route: Route) -> None:
-        """Have the jobs that come sent here, without being asked for. Not while an answer is yet to be taken: the bell
-        rings for it."""
-        with self._leasing:
-            if not self._quiet and not self._standing.has_open(route) and (room := self._room(route.pool)) > 0:
-                limit = self._permits.lease_limit(route, room) if self._permits.are_needed else room
-                line.wait(self._standing.open(route, limit), STANDING * self._longest_wait(line))
-
-    def _take_answers(self) -> None:
-        while (answer := self._standing.next_answer()) is not None:
-            call, reply = answer
-            if reply is None:
-                self._recall(call)
-            else:
-                self._take_answer(call, reply)
-
-    def _take_answer(self, call: StandingCall, reply: LeaseReply) -> None:
-        """What has come, as far as there is still room for it, and as it is sure since when it is ours."""
-        with self._leasing:
-            leased_at = self._clocks[call.route].earliest(reply.now)
-            room = 0 if leased_at is None else max(0, self._room_as_measured(call.route.pool))
-            jobs = self._let_through(call.route, call.token, reply, room)
-            self._standing.close(call)  # only now: should that fail, the same answer is taken again
-            self._take(call.route, call.token, leased_at or monotonic(), reply.now, jobs, room)
-        self._note(call.route, reply)
-        if leased_at is None:
-            self._naps.wake(call.route)
-
-    def _recall_standing(self) -> None:
-        for call in self._standing.calls:
-            self._recall(call)
-
-    def _recall(self, call: StandingCall) -> None:
-        """What it has taken goes back."""
-        with self._leasing:
-            reply = self._standing.recall(call)
-            self._standing.close(call)
-            self._take(call.route, call.token, monotonic(), reply.now, reply.jobs, 0)
-        self._naps.wake(call.route)
-
-    def _empty_routes(self, line: Line, with_room: list[Route]) -> list[Route]:
-        """What a pool with room may wait for. One without must not: it would take the wake-up away from others."""
-        return [
-            route
-            for route in with_room
-            if route.pool == line.slots.name and self._naps.is_asleep(route) and route not in self._naps.full
-        ]
 
     def _seconds_to_rest(self, with_room: list[Route]) -> float:
         """Until the first partition that we could lease from may have something again."""
@@ -490,14 +363,7 @@ class Fetcher(threading.Thread):
             rest = min(rest, STALL_SECONDS / 2)
         return max(0.0, rest)
 
-    # giving back
-
     def _return_stalled(self) -> None:
         for line in self._lines.values():
             if line.has_stalled():
-                self._hand_back(line.slots)
-
-    def _hand_back(self, pool: PoolSlots) -> None:
-        for work in pool.take_back():
-            self._jobs_taken -= 1
-            self._flusher.settle(work.batch, Release(work.lease.id, work.lease.token, work.lease.type))
+                self._intake.hand_back(line.slots)

@@ -69,7 +69,7 @@ def test_whoever_has_run_its_job_waits_again_where_nobody_else_was_sent(
     fetcher = start_fetcher()
     eventually(lambda: asking)
     with monkeypatch.context() as held_up:
-        held_up.setattr(fetcher, "_arm_waiters", lambda _: None)
+        held_up.setattr(fetcher._waiting, "arm", lambda _: None)
         ids = parts.enqueue()
         eventually(lambda: gate.begun == ids)
         gate.opened.set()
