@@ -173,7 +173,7 @@ class Taking:
 
 def _by_position(told: list[Any]) -> dict[int, bytes]:
     """Position, value, position, value, … as a table."""
-    return dict(zip(told[::2], told[1::2], strict=True))
+    return dict(zip(told[::2], told[1::2], strict=True)) if told else {}
 
 
 def moment_or_none(value: Any) -> int | None:

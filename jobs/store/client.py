@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 import redis
+from redis.cluster import RedisCluster
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
 
@@ -122,11 +123,10 @@ def _ended_wait(connection: Any) -> None:
 
 def close_rested(client: Any) -> None:
     """Closes those connections on which nobody waits."""
-    pool = getattr(client, "connection_pool", None)
-    if pool is None:
-        client.close()  # of a cluster: all of them
-    else:
-        pool.disconnect(inuse_connections=False)
+    is_cluster = isinstance(client, RedisCluster)
+    clients = [node.redis_connection for node in client.get_nodes()] if is_cluster else [client]
+    for each in filter(None, clients):
+        each.connection_pool.disconnect(inuse_connections=False)
 
 
 def _is_spoilt(connection: Any) -> bool:

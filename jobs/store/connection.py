@@ -163,8 +163,10 @@ class Store:
                 self._client.close()
             self._client = None
             for (pid, seconds), client in self._clients.items():
-                if pid == os.getpid():
-                    (close_rested if seconds == WAITING_SECONDS else redis.Redis.close)(client)
+                if pid == os.getpid() and seconds == WAITING_SECONDS:
+                    close_rested(client)
+                elif pid == os.getpid():
+                    client.close()
             self._clients.clear()
 
     def run(

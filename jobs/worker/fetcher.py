@@ -210,13 +210,27 @@ class Fetcher(threading.Thread):
         if self._lease_from_each():
             return 0.0
         self._return_stalled()
-        with_room = [route for route in self._routes if self._intake.room(route.pool) > 0]
+        with_room = self._with_room()
         self._waiting.arm(with_room)
         return self._seconds_to_rest(with_room)
 
     def _rest(self, seconds: float) -> None:
         if seconds > 0:
             self._bell.wait(seconds)
+
+    def _with_room(self) -> list[Route]:
+        return [route for route in self._routes if self._intake.room(route.pool) > 0]
+
+    def _arm(self) -> None:
+        """From the thread that has the turn to wait. Whatever keeps it from that, the fetcher comes to it."""
+        if not self._at_work.acquire(blocking=False):
+            return
+        try:
+            self._waiting.arm(self._with_room())
+        except Exception:
+            log.debug("the fetcher tries again", exc_info=True)
+        finally:
+            self._at_work.release()
 
     def _lease_woken(self, route: Route) -> None:
         """From a waiter's thread: the partition has something. Should that fail, the fetcher finds it awake."""
@@ -292,6 +306,7 @@ class Fetcher(threading.Thread):
             waiter = Waiter(
                 self._engine,
                 self._standing,
+                on_turn=self._arm,
                 on_woken=self._lease_woken,
                 on_answer=self._answered,
                 on_end=self._waiter_ended,

@@ -186,7 +186,7 @@ class PoolSlots:
     @property
     def waiting(self) -> int:
         """Jobs that no slot has begun yet."""
-        return self.queue.qsize() - self._turns_queued
+        return max(0, self.queue.qsize() - self._turns_queued)
 
     @property
     def in_hand(self) -> int:

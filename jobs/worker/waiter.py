@@ -29,9 +29,10 @@ class Waiter:
     The pool has one thread more than slots (leader and followers). The thread that waits may ``keep`` a job that it
     has found, and run it at once: nobody has to be woken for it. The turn is free then, and for whoever takes it.
 
-    ``on_woken`` takes up the work of a partition that has some, ``on_answer`` what a standing call has brought, and
-    says whether a slot begins now. ``on_end`` comes after each wait, with the partitions of which it is not known
-    whether they have any.
+    ``on_turn`` comes when a thread has the turn, and may arm the waiter at once: a short job shall not keep us from
+    waiting for longer than it takes. ``on_woken`` takes up the work of a partition that has some, ``on_answer`` what a
+    standing call has brought, and says whether a slot begins now. ``on_end`` comes after each wait, with the partitions
+    of which it is not known whether they have any.
     """
 
     def __init__(
@@ -39,12 +40,14 @@ class Waiter:
         engine: Engine,
         standing: Standing,
         *,
+        on_turn: Callable[[], object],
         on_woken: Callable[[Route], object],
         on_answer: Callable[[], bool],
         on_end: Callable[[Sequence[Route]], object],
     ) -> None:
         self._engine = engine
         self._standing = standing
+        self._on_turn = on_turn
         self._on_woken = on_woken
         self._on_answer = on_answer
         self._on_end = on_end
@@ -84,6 +87,8 @@ class Waiter:
         """Waits in the calling thread, whose turn it is, until it has kept a job. What its last job left open is closed
         when it grows stale."""
         self._thread = get_ident()
+        if not self.is_armed:
+            self._on_turn()
         while True:
             patience = database.seconds_until_stale()
             if self._disarmed.acquire(timeout=-1 if patience is None else patience) and self._request is not None:

@@ -269,6 +269,42 @@ def test_a_script_that_stands_behind_a_wait_goes_with_whoever_waited(
     assert not client.exists(partition_keys(store.namespace, route).clock)
 
 
+def blocked(client: redis.Redis) -> list[str]:
+    """The connections on which somebody waits."""
+    return [each["id"] for each in client.client_list() if "b" in each["flags"]]
+
+
+def test_waits_that_follow_one_another_share_a_connection_from_whichever_thread(
+    private_valkey: ValkeyServer, make_store: Callable[..., Store]
+) -> None:
+    store, client = make_store(private_valkey.url), private_valkey.client()
+    seen: set[str] = set()
+
+    for _ in range(3):
+        thread = threading.Thread(target=store.wait_for_token, args=(["x:wake"], 20))
+        thread.start()
+        seen.update(eventually(lambda: blocked(client)))
+        client.rpush("x:wake", "1")
+        thread.join()
+
+    assert len(seen) == 1
+
+
+def test_a_store_that_is_closed_leaves_those_alone_who_wait(
+    private_valkey: ValkeyServer, make_store: Callable[..., Store]
+) -> None:
+    store, client = make_store(private_valkey.url), private_valkey.client()
+
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(store.wait_for_token, ["x:wake"], 20)
+        eventually(lambda: blocked(client))
+        store.wait_for_token(["x:other"], 0.01)
+        store.close()
+        client.rpush("x:wake", "1")
+
+        assert waiting.result(20) == "x:wake"
+
+
 def test_a_forked_child_has_connections_of_its_own(store: Store) -> None:
     mine = store.call(lambda client: client.client_id())
 

@@ -80,6 +80,26 @@ def test_whoever_has_run_its_job_waits_again_where_nobody_else_was_sent(
     assert set(asking) == set(gate.threads)
 
 
+def test_whoever_has_run_a_short_job_waits_again_without_the_fetcher(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, asking: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate.opened.set()
+    fetcher = start_fetcher()
+    eventually(lambda: asking)
+    busy, over = threading.Event(), threading.Event()
+    monkeypatch.setattr(fetcher, "_rest", lambda _: (busy.set(), over.wait(60)))
+    fetcher.look()
+    assert busy.wait(60)
+
+    ids: list[str] = []
+    for _ in range(3):
+        ids += parts.enqueue()
+        eventually(lambda: gate.begun == ids)  # noqa: B023
+
+    assert len(asking) >= 3
+    over.set()
+
+
 def test_one_thread_more_than_slots_never_makes_one_job_more(parts: Parts, gate: Gate) -> None:
     pool = PoolSlots(
         "default", 2, cells=parts.cells, execute=gate.execute, settle=lambda *_: None, on_room=lambda: None
@@ -136,6 +156,7 @@ class Hearer:
         self.waiter = Waiter(
             engine,
             nothing,
+            on_turn=lambda: None,
             on_woken=lambda _: (on_woken or self._keep)(),
             on_answer=lambda: False,
             on_end=lambda _: None,
