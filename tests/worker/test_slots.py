@@ -1,0 +1,35 @@
+"""The slots of a pool as threads."""
+
+from __future__ import annotations
+
+from jobs.worker.slots import PoolSlots
+from tests.support.wait import eventually
+from tests.worker.conftest import Gate, Parts
+from tests.worker.leased import work
+
+
+def test_slots_follow_their_wanted_number_in_both_directions(parts: Parts, gate: Gate) -> None:
+    pool = PoolSlots(
+        "default",
+        4,
+        cells=parts.cells,
+        execute=gate.execute,
+        settle=lambda batch, settlement: None,
+        on_room=lambda: None,
+    )
+    gate.opened.set()
+    works = [work(parts.cells, number) for number in range(40)]
+    pool.hand(works[:20])
+    eventually(lambda: pool.in_hand == 0)
+
+    pool.resize(1)
+    gate.opened.clear()
+    pool.hand(works[20:30])
+    eventually(lambda: pool.waiting == 9)
+    assert len(pool.take_back()) == 9
+
+    pool.resize(3)
+    pool.hand(works[30:33])
+    eventually(lambda: len(gate.begun) == 20 + 1 + 2)
+    gate.opened.set()
+    eventually(lambda: pool.in_hand == 0)
