@@ -40,7 +40,7 @@ class Dead(Jobs):
         return (
             context
             | _summary(filters, overall, _groups_from(context["page"], filters, overall))
-            | {"tabs": None, "matching": _matching(context, filters, overall)}
+            | {"tabs": None, "matching": _matching(context["page"], filters, overall)}
             | (_group(filters, overall) if filters.group and context["rows"] and not filters.cursor else {})
         )
 
@@ -49,7 +49,7 @@ class Dead(Jobs):
         filters = context["filters"]
         shown = overall.count("dead") and not filters.cursor
         found = reads.error_groups(filters.selection(overall.now), SAMPLE) if shown else NONE
-        return context | _summary(filters, overall, found)
+        return context | _summary(filters, overall, found) | {"matching": _matching(context["page"], filters, overall)}
 
 
 def _groups_from(page: Page, filters: Filters, overall: Overall) -> Groups:
@@ -83,8 +83,9 @@ def _summary(filters: Filters, overall: Overall, found: Groups) -> dict[str, Any
     }
 
 
-def _matching(context: dict[str, Any], filters: Filters, overall: Overall) -> int | None:
-    """How many match, where that is known without looking at each; None elsewhere: the confirmation counts them."""
-    if not (filters.type or filters.tag or filters.search or filters.group or filters.since):
+def _matching(page: Page | None, filters: Filters, overall: Overall) -> int | None:
+    """How many match, where that is known without looking at each; None elsewhere: the confirmation counts them.
+    ``page``: the first of the list; None, another one is shown."""
+    if not filters.looks_at_each:
         return sum(int(pool["dead"]) for pool in overall.pools if filters.pool in ("", pool["name"]))
-    return len(context["rows"]) if not (context["older"] or filters.cursor) else None
+    return len(page.items) if page is not None and not (page.next_cursor or filters.cursor) else None

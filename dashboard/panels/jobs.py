@@ -86,12 +86,13 @@ class Jobs(Panel):
         selection = filters.selection(overall.now)
         ids = request.GET.getlist("shown")[:SHOWN_MAX]
         found = {job.id: job for job in reads.jobs_by_id(ids) if job is not None} if ids else {}
-        newer = 0
-        if not filters.cursor:
-            first = reads.jobs(selection, "", filters.limit).items
-            newer = len([job for job in first if job.id not in found])
+        page = None if filters.cursor else reads.jobs(selection, "", filters.limit)
+        newer = len([job for job in page.items if job.id not in found]) if page is not None else 0
         return {
             "filters": filters,
+            "page": page,
+            "matching": None,
+            "matching_actions": matching_actions(request.user, filters),
             **self._links(filters),
             "rows": [
                 replace(row, over=not selection.matches(row.job))

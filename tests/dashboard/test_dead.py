@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 from django.test import Client
 
-from dashboard import groups, timeline
+from dashboard import groups, reads, timeline
 from jobs import api, job
 from jobs.core.job import Attempt
 from jobs.core.states import JobState
@@ -83,6 +84,38 @@ class TestGroup:
         assert "1 error among the newest 2 that match" in text(page)
         group = text(viewer.get(address(page, "?group=") + "&type=shop.pay"))
         assert "2 or more dead jobs, the first of these" in group
+
+    @pytest.mark.parametrize(
+        ("query", "first", "then"),
+        [
+            ("", "Resubmit all 3", "Resubmit all 5"),
+            ("?pool=billing", "Resubmit all 2", "Resubmit all 3"),
+            ("?type=shop.*", "Resubmit all 3", "Resubmit all 4"),
+            ("?worker=nobody", "", "Resubmit all 0"),
+            ("?attempts=1", "Resubmit all 3", "Resubmit all 5"),
+            ("?attempts=2", "", "Resubmit all 0"),
+            ("?limit=2", "Resubmit all 3", "Resubmit all 5"),
+            ("?type=shop.*&limit=2", "Resubmit all that match", "Resubmit all that match"),
+        ],
+    )
+    def test_the_button_for_all_names_their_number_and_stays_right_on_an_open_page(
+        self, query: str, first: str, then: str, operator: Client, shop: Shop
+    ) -> None:
+        def button(path: str) -> str:
+            found = re.search(r"Resubmit all (that match|[\d,]+)", text(operator.get(f"/dashboard/{path}/{query}")))
+            return found[0] if found else ""
+
+        for pool in ("billing", "billing", "mail"):
+            shop.dead(type="shop.pay", pool=pool)
+        assert button("dead") == first
+
+        shop.dead(type="shop.pay", pool="billing")
+        shop.dead(type="mail.send", pool="mail")
+        reads.forget()
+
+        assert button("dead") == (then if first else "")
+        query += "&updates=1" if query else "?updates=1"
+        assert button("fragments/dead") == then
 
     def test_all_of_a_group_are_resubmitted_and_no_others(self, operator: Client, shop: Shop) -> None:
         shop.dead(error=NETWORK)
