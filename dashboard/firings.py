@@ -144,6 +144,11 @@ class Line:
         return Fired(self.status.last) if self.status.last else None
 
     @property
+    def has_failed(self) -> bool:
+        """Whether its newest firing came to nothing: its job died, or could not be made."""
+        return bool(self.error) or (self.status.last is not None and self.status.last.outcome == "failed")
+
+    @property
     def firings(self) -> list[Fired]:
         return [Fired(view) for view in self.status.firings]
 

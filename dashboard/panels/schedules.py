@@ -135,8 +135,8 @@ def _matching(rows: Iterable[Row], search: str, state: str, late: Collection[str
     return [row for row in found if _IS[state](row, late)] if state in _IS else found
 
 
-def _sentence(rows: Iterable[Row], overall: Overall, lines: Iterable[Line]) -> str:
-    """What is late, also of what the store was not told of yet, as far as it is shown."""
+def _sentence(rows: Iterable[Row], overall: Overall, lines: Collection[Line]) -> str:
+    """What is late, also of what the store was not told of yet, and what failed, as far as it is shown."""
     rows = list(rows)
     if not rows:
         return ""
@@ -145,10 +145,14 @@ def _sentence(rows: Iterable[Row], overall: Overall, lines: Iterable[Line]) -> s
         names = ", ".join(late[:3]) + (f" and {len(late) - 3} more" if len(late) > 3 else "")
         return f"Late: {names}."
     broken = sum(bool(row.error) for row in rows)
-    if broken:
-        return f"None is late; {plural(broken, 'schedule')} cannot fire."
+    failed = sum(line.has_failed for line in lines if not line.row.error)
     paused = sum(row.is_paused for row in rows)
-    return f"None is late; {plural(paused, 'schedule is', 'schedules are')} paused." if paused else "None is late."
+    trouble = [
+        f"{plural(broken, 'schedule')} cannot fire" if broken else "",
+        f"the last firing of {plural(failed, 'schedule')} failed" if failed else "",
+        f"{plural(paused, 'schedule is', 'schedules are')} paused" if paused and not (broken or failed) else "",
+    ]
+    return "; ".join(["None is late", *filter(None, trouble)]) + "."
 
 
 def _page_url(search: str, state: str, page: int) -> str:

@@ -80,6 +80,24 @@ class TestList:
         assert "None is late; 1 schedule is paused." in words
         assert "paused by ana: disk move" in words
 
+    def test_one_whose_last_firing_failed_is_named_beside_those_that_are_in_time(
+        self, viewer: Client, shop: Shop
+    ) -> None:
+        schedule("hourly")
+        schedule("nightly")
+        shop.succeed(api.schedules.run("hourly").id)
+        assert "None is late." in text(viewer.get(PAGE))
+
+        shop.fail(api.schedules.run("nightly").id, "dead")
+
+        assert "None is late; the last firing of 1 schedule failed." in text(viewer.get(PAGE))
+
+        schedule("broken", error="cron: 61 is no minute")
+        api.schedules.pause("hourly", by="ana")
+
+        words = text(viewer.get(PAGE))
+        assert "None is late; 1 schedule cannot fire; the last firing of 1 schedule failed." in words
+
     def test_a_late_one_is_flagged_on_its_page_in_the_navigation_and_on_the_overview(
         self, viewer: Client, shop: Shop, late: str
     ) -> None:
