@@ -173,4 +173,4 @@ class Action:
 
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         """What is asked before it is done to these; ``given`` is what else came with the request."""
-        return Question(f"{self.label} {ids[0] if ids else 'everything'}?", self.says, ids)
+        return Question(f"{self.label} {next(filter(None, ids), 'everything')}?", self.says, ids)
