@@ -8,16 +8,22 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.core.checks import Error, register
 from django.core.checks.registry import registry
+from django.db import OperationalError, connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from jobs import api
 from jobs.engine import WorkerInfo, get_engine
-from jobs.management.diagnosis import Finding, diagnose
+from jobs.exceptions import StoreUnavailable
+from jobs.management.diagnosis import Finding, diagnose, project
 from jobs.management.diagnosis.channels import check_channel_layer
 from jobs.management.diagnosis.project import check_migrations, check_settings, check_time_zone
+from jobs.management.diagnosis.schedules import check_schedules
 from jobs.management.diagnosis.server import Server, judge_clock, judge_server
 from jobs.management.diagnosis.store import check_store
+from jobs.models import Schedule
 from jobs.store.keys import SettingKeys
 from jobs.store.topology import FORMAT
+from tests.support.valkey import free_port
 from tests.support.wait import eventually
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -69,11 +75,35 @@ def test_a_patched_redis_is_well(version):
     assert redis(version)["server version"].status == "ok"
 
 
-@pytest.mark.parametrize(
-    ("version", "status"), [("8.1.3", "warning"), ("8.1.7", "ok"), ("9.0.3", "warning"), ("9.0.4", "ok")]
-)
-def test_valkey_has_numbers_of_its_own(version, status):
-    assert judged(valkey_version=version)["server version"].status == status
+FIXED = [
+    (product, *line, patch)
+    for product, lines in {
+        "redis": {(7, 2): 11, (7, 4): 6, (8, 0): 4, (8, 2): 2},
+        "valkey": {(8, 0): 8, (8, 1): 7, (9, 0): 4},
+    }.items()
+    for line, patch in lines.items()
+]
+"""The first release of each line that has no known flaw, as the two projects have told. Older lines got none."""
+
+
+@pytest.mark.parametrize(("product", "major", "minor", "patch"), FIXED)
+def test_each_line_is_well_from_its_patched_release_on_and_not_before(product, major, minor, patch):
+    def flaws(patch: int) -> bool:
+        version = f"{major}.{minor}.{patch}"
+        found = redis(version) if product == "redis" else judged(valkey_version=version)
+        return "known flaws" in found["server version"].detail
+
+    assert (flaws(patch - 1), flaws(patch)) == (True, False)
+
+
+def test_all_flaws_of_an_old_server_are_named_once():
+    detail = judged(valkey_version="8.1.3")["server version"].detail
+
+    assert detail.count("CVE-2025-49844") == detail.count("CVE-2026-23631") == 1
+    assert "CVE-2026-23631" in judged(valkey_version="8.1.6")["server version"].detail
+    assert "CVE-2025-49844" not in judged(valkey_version="8.1.6")["server version"].detail
+    assert "CVE-2025-49844" in judged(valkey_version="7.2.10")["server version"].detail
+    assert "CVE-2025-49844" not in judged(valkey_version="7.2.11")["server version"].detail
 
 
 def test_a_server_too_old_for_the_scripts_fails():
@@ -107,9 +137,12 @@ def test_a_policy_that_evicts_fails_where_there_is_a_limit():
     assert judged(maxmemory_policy="allkeys-lru")["memory"].setting == "maxmemory-policy"
 
 
-def test_memory_that_is_nearly_full_is_a_warning():
-    assert judged(maxmemory=11 * 2**20)["memory"].status == "warning"
-    assert judged(maxmemory=100 * 2**20)["memory"].status == "ok"
+@pytest.mark.parametrize(("used", "status"), [(84, "ok"), (86, "warning"), (100, "warning")])
+def test_memory_that_is_nearly_full_is_a_warning(used, status):
+    finding = judged(maxmemory=100 * 2**20, used_memory=used * 2**20)["memory"]
+
+    assert finding.status == status
+    assert (f"{used}% of 100 MB" in finding.detail) == (status == "warning")
 
 
 def test_a_replica_fails():
@@ -117,7 +150,17 @@ def test_a_replica_fails():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "status"), [(0, "ok"), (1.9, "ok"), (-3, "warning"), (3, "warning"), (-60, "failed")]
+    ("seconds", "status"),
+    [
+        (0, "ok"),
+        (1.9, "ok"),
+        (-1.9, "ok"),
+        (2.1, "warning"),
+        (-3, "warning"),
+        (29, "warning"),
+        (31, "failed"),
+        (-60, "failed"),
+    ],
 )
 def test_clocks_may_not_drift_apart(seconds, status):
     [finding] = judge_clock(Server("", {}, True, NOW + timedelta(seconds=seconds), NOW))
@@ -226,6 +269,15 @@ def test_a_project_without_zones_fails(settings):
     assert (finding.status, finding.setting) == ("failed", "USE_TZ")
 
 
+def test_a_zone_that_this_machine_does_not_know_fails(settings):
+    settings.TIME_ZONE = "Europe/Berlim"
+
+    [finding] = check_time_zone()
+
+    assert (finding.status, finding.setting) == ("failed", "TIME_ZONE")
+    assert "'Europe/Berlim'" in finding.detail
+
+
 @pytest.mark.parametrize(
     ("backend", "status"),
     [
@@ -242,9 +294,82 @@ def test_channel_layers_that_cannot_serve_are_named(settings, backend, status):
     assert finding.status == status
 
 
+def test_a_channel_layer_through_which_a_message_gets_is_well(settings, valkey_url):
+    layer = "channels_redis.pubsub.RedisPubSubChannelLayer"
+    settings.CHANNEL_LAYERS = {"default": {"BACKEND": layer, "CONFIG": {"hosts": [valkey_url]}}}
+
+    [finding] = check_channel_layer()
+
+    assert (finding.status, finding.detail) == ("ok", "RedisPubSubChannelLayer")
+
+
+def test_a_channel_layer_whose_server_is_away_fails(settings):
+    layer = "channels_redis.pubsub.RedisPubSubChannelLayer"
+    settings.CHANNEL_LAYERS = {"default": {"BACKEND": layer, "CONFIG": {"hosts": [f"redis://127.0.0.1:{free_port()}"]}}}
+
+    [finding] = check_channel_layer()
+
+    assert (finding.status, finding.setting) == ("failed", "CHANNEL_LAYERS")
+    assert "No message gets through" in finding.detail
+
+
 @pytest.mark.django_db
 def test_a_migrated_database_is_well():
     assert {finding.status for finding in check_migrations()} == {"ok"}
+
+
+@pytest.mark.django_db
+def test_a_database_that_lacks_migrations_names_the_first_of_them():
+    MigrationRecorder(connection).migration_qs.filter(app="jobs").delete()
+
+    [finding] = check_migrations()
+
+    assert finding.status == "failed"
+    assert "lacks" in finding.detail
+    assert "jobs.0001" in finding.detail
+    assert finding.fix == "Run: manage.py migrate"
+
+
+@pytest.mark.django_db
+def test_a_database_that_cannot_be_used_fails(monkeypatch):
+    def away(*_args, **_kwargs):
+        raise OperationalError("no such host\nand more")
+
+    monkeypatch.setattr(project, "MigrationExecutor", away)
+
+    [finding] = check_migrations()
+
+    assert finding.status == "failed"
+    assert finding.detail.endswith("cannot be used: no such host")
+
+
+@pytest.mark.django_db
+def test_of_many_schedules_with_an_error_three_are_named_and_the_rest_counted():
+    for number in range(5):
+        Schedule.objects.create(name=f"s{number}", job_type="commands.greet", cron="0 5 * * *", error=f"bad {number}")
+
+    findings = list(check_schedules())
+
+    assert [finding.detail for finding in findings] == ["s0: bad 0", "s1: bad 1", "s2: bad 2", "2 more have an error."]
+    assert {finding.status for finding in findings} == {"warning"}
+
+
+@pytest.mark.django_db
+def test_schedules_that_are_in_time_are_well():
+    assert [(finding.status, finding.detail) for finding in check_schedules()] == [("ok", "none is late")]
+
+
+def test_of_a_store_that_does_not_answer_nothing_else_is_said(monkeypatch):
+    def away():
+        raise StoreUnavailable("gone", fix="Start it.")
+
+    monkeypatch.setattr("jobs.management.diagnosis.store.ask_server", away)
+
+    first, *others = check_store()
+
+    assert (first.check, first.status, first.detail, first.fix) == ("store", "failed", "gone", "Start it.")
+    assert {finding.status for finding in others} == {"skipped"}
+    assert [finding.check for finding in others] == ["server version", "persistence", "memory", "clock", "workers"]
 
 
 def test_checks_run_side_by_side_and_one_that_hangs_is_a_finding():

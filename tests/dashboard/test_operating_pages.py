@@ -126,8 +126,7 @@ class TestWorkers:
 
         page = text(viewer.get("/dashboard/workers/"))
 
-        assert "for 42 s" in page
-        assert "4 min" in page
+        assert re.search(r"email\.send for 4\d s, 4 min( \d+ s)? left", page), page
 
     def test_a_host_with_an_older_release_than_the_newest_is_named(self, viewer: Client, shop: Shop) -> None:
         shop.worker(host="old", version="r1", started_at_ms=_now() - 60_000)

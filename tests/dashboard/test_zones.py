@@ -12,6 +12,7 @@ from django.utils import timezone
 from dashboard import formats
 from dashboard.figures import figures, version
 from dashboard.overall import Overall
+from jobs.models import AuditEntry
 from tests.dashboard.browsing import send, text
 from tests.dashboard.seeding import Shop
 
@@ -38,6 +39,8 @@ def test_the_choice_is_kept_and_every_page_names_it(viewer: Client, shop: Shop) 
     answer = send(viewer, "/dashboard/timezone/", {"zone": "Asia/Kathmandu", "next": f"/dashboard/jobs/{job_id}/"})
     page = text(viewer.get(answer["Location"]))
 
+    cookie = answer.cookies["timezone"]
+    assert (cookie["max-age"], cookie["httponly"], cookie["samesite"]) == (365 * 24 * 3600, True, "Lax")
     assert answer["Location"] == f"/dashboard/jobs/{job_id}/"
     assert "Times in Asia/Kathmandu." in page
     assert " +0545" in page
@@ -52,6 +55,12 @@ def test_a_zone_that_there_is_not_is_explained_and_what_was_typed_stays(viewer: 
     assert "Europe/Berlin" in text(answer)
     assert 'value="Europe/Berlim"' in answer.content.decode()
     assert "timezone" not in answer.cookies
+
+
+def test_whoever_chose_a_zone_is_led_back_to_no_other_site(viewer: Client) -> None:
+    answer = send(viewer, "/dashboard/timezone/", {"zone": "Asia/Kathmandu", "next": "//elsewhere.example/"})
+
+    assert answer["Location"] == "/dashboard/"
 
 
 @pytest.mark.parametrize("cookie", ["", "nonsense", "../../etc/passwd", "x" * 5_000])
@@ -76,6 +85,10 @@ def test_readers_of_all_zones_share_the_same_figures() -> None:
 
 
 def test_the_admin_stays_in_utc(admin_client: Client) -> None:
+    entry = AuditEntry.objects.create(at=AT, who="ana", action="pool.pause", target="media")
     admin_client.cookies["timezone"] = "Asia/Kathmandu"
 
-    assert "0545" not in admin_client.get("/admin/", headers={"host": "localhost"}).content.decode()
+    assert "2 Jul 2026, 04:15" in admin_client.get("/dashboard/audit/", headers={"host": "localhost"}).content.decode()
+    shown = text(admin_client.get(f"/admin/jobs/auditentry/{entry.pk}/change/", headers={"host": "localhost"}))
+    assert "10:30 p.m." in shown
+    assert "4:15" not in shown
