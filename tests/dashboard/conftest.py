@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+import redis
 from django.contrib.auth.models import Permission, User
 from django.core.cache import cache
 from django.test import Client
 
+from dashboard import reads
 from dashboard.api import pace
 from jobs import api
+from jobs.engine import get_engine
 from tests.dashboard.asking import Program
 from tests.dashboard.seeding import Shop
 from tests.support.runs import Runs
@@ -24,6 +28,7 @@ ROLES = {
 }
 
 Login = Callable[[str], Client]
+Count = Callable[[Callable[[], Any]], int]
 
 
 @pytest.fixture(autouse=True)
@@ -101,3 +106,27 @@ def root(db: None) -> Program:
 @pytest.fixture
 def runs(shop: Shop) -> Runs:
     return Runs(shop.engine)
+
+
+@pytest.fixture
+def round_trips(shop: Shop) -> Count:
+    """How often the engine's client went to the server during a call; a pipeline counts once."""
+    counted = 0
+    send = redis.connection.AbstractConnection.send_packed_command
+
+    def counting(self: Any, command: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal counted
+        counted += 1
+        return send(self, command, *args, **kwargs)
+
+    def count(call: Callable[[], Any]) -> int:
+        nonlocal counted
+        reads.forget()
+        get_engine().topology.forget()
+        with pytest.MonkeyPatch.context() as patch:
+            counted = 0
+            patch.setattr(redis.connection.AbstractConnection, "send_packed_command", counting)
+            call()
+        return counted
+
+    return count

@@ -6,11 +6,7 @@ decides. What it costs with a million jobs: ``python -m benchmarks pages``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-import redis
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -18,10 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from dashboard import reads
 from dashboard.panels import PANELS
 from jobs import api
-from jobs.engine import get_engine
 from jobs.models import Schedule
 from jobs.services.bulk import BulkWorker
 from tests.dashboard.browsing import text
+from tests.dashboard.conftest import Count
 from tests.dashboard.seeding import Shop
 
 PAGES = [f"/dashboard/{'' if panel.slug == 'overview' else panel.slug + '/'}" for panel in PANELS] + [
@@ -53,32 +49,6 @@ and seldom."""
 
 MOST_QUERIES = 14
 """Of SQL: session, user, permissions (2), groups' pools, and the page's own."""
-
-Count = Callable[[Callable[[], Any]], int]
-
-
-@pytest.fixture
-def round_trips(shop: Shop) -> Count:
-    """How often the engine's client went to the server during a call; a pipeline counts once."""
-    counted = 0
-    send = redis.connection.AbstractConnection.send_packed_command
-
-    def counting(self: Any, command: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal counted
-        counted += 1
-        return send(self, command, *args, **kwargs)
-
-    def count(call: Callable[[], Any]) -> int:
-        nonlocal counted
-        reads.forget()
-        get_engine().topology.forget()
-        with pytest.MonkeyPatch.context() as patch:
-            counted = 0
-            patch.setattr(redis.connection.AbstractConnection, "send_packed_command", counting)
-            call()
-        return counted
-
-    return count
 
 
 @pytest.fixture
