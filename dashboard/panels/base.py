@@ -33,8 +33,6 @@ class Panel:
     """Who may open it; others see it nowhere."""
     on_phone: ClassVar[bool] = False
     """Whether it has one of the four places in the bar of small screens; the others stand behind "More"."""
-    styles: ClassVar[tuple[str, ...]] = ()
-    """Style sheets of its own, as static files, for what most pages do not have."""
     refresh_seconds: ClassVar[float] = 2.0
     """How often an open page may fetch this panel anew while something changes (its figures come more often)."""
 

@@ -41,7 +41,6 @@ class Jobs(Panel):
     group = "Operate"
     key = "j"
     on_phone = True
-    styles = ("dashboard/lists.css", "dashboard/job.css")
 
     def filters(self, request: HttpRequest) -> Filters:
         return Filters.read(request.GET)

@@ -33,7 +33,6 @@ class Workflows(Panel):
     icon = "workflows"
     group = "Run"
     key = "f"
-    styles = ("dashboard/workflows.css",)
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         name, state, cursor = (request.GET.get(word, "").strip()[:300] for word in ("name", "state", "cursor"))

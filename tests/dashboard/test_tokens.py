@@ -10,8 +10,9 @@ import pytest
 
 from jobs.core.states import JobState
 
-STATIC = Path(__file__).parents[2] / "static" / "dashboard"
-TOKENS = (STATIC / "tokens.css").read_text()
+ROOT = Path(__file__).parents[2]
+STATIC, STYLES = ROOT / "static" / "dashboard", ROOT / "styles"
+TOKENS = (STYLES / "tokens.css").read_text()
 COLOURS = {
     name: {"light": light, "dark": dark}
     for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", TOKENS)
@@ -59,12 +60,12 @@ class TestContrast:
 @pytest.mark.parametrize("state", list(JobState))
 def test_every_state_has_colours_a_class_and_a_shape(state: JobState) -> None:
     assert {f"state-{state}", f"state-{state}-tint", f"state-{state}-fill"} <= set(COLOURS)
-    assert f".is-{state} {{" in (STATIC / "base.css").read_text()
+    assert f".is-{state} {{" in (STYLES / "base.css").read_text()
     assert f'<symbol id="{state}"' in (STATIC / "icons.svg").read_text()
 
 
 def test_only_the_tokens_name_colours() -> None:
-    sheets = "".join(path.read_text() for path in STATIC.glob("*.css") if path.name != "tokens.css")
+    sheets = "".join(path.read_text() for path in STYLES.glob("*.css") if path.name != "tokens.css")
     rules = re.sub(r"/\*.*?\*/|::backdrop \{.*?\}", "", sheets, flags=re.DOTALL)
 
     assert not re.findall(r"#[0-9a-fA-F]{3,8}\b|\brgb|\bhsl", rules)

@@ -27,7 +27,7 @@ from mysite.asgi import application
 
 call_command("check", fail_level="WARNING")
 visitor = Client(SERVER_NAME="localhost")
-addresses = (reverse("dashboard:login"), "/static/dashboard/base.css", "/livez", "/admin/login/")
+addresses = (reverse("dashboard:login"), "/static/dashboard/styles.css", "/livez", "/admin/login/")
 with override_settings(ROOT_URLCONF="mysite.below"):
     below = {name: reverse(f"dashboard:{name}") for name in ("login", "overview", "socket")}
     answers = {name: visitor.get(path).status_code for name, path in below.items() if name != "socket"}
