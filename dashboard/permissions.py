@@ -50,16 +50,13 @@ def closed_pools(user: Any) -> frozenset[str]:
 
 def may_reach(user: Any, pools: Reach) -> bool:
     """Whether the user may act in all of these pools; None: in every pool there is."""
-    closed = closed_pools(user)
-    return not (closed if pools is None else closed & pools)
+    return not api.reach.within(closed_pools(user), pools)
 
 
 def refuse_closed(user: Any, pools: Reach) -> None:
     """PermissionDenied that names the pools among these in which the user may not act."""
-    if not may_reach(user, pools):
-        closed = closed_pools(user)
-        names = ", ".join(sorted(closed if pools is None else closed & pools))
-        raise PermissionDenied(f"jobs.operate in {names}")
+    if names := api.reach.within(closed_pools(user), pools):
+        raise PermissionDenied(f"jobs.operate in {', '.join(sorted(names))}")
 
 
 def requires(*permissions: str, machine: bool = False) -> Callable[[View[P]], View[P]]:

@@ -45,7 +45,17 @@ from dashboard.reads.of_pools import (
     types_of,
     workers,
 )
-from dashboard.reads.of_runs import comparison, first_failures, retry_plan, run, run_nodes, run_waiting, runs, workflows
+from dashboard.reads.of_runs import (
+    comparison,
+    first_failures,
+    reach_of_runs,
+    retry_plan,
+    run,
+    run_nodes,
+    run_waiting,
+    runs,
+    workflows,
+)
 from dashboard.reads.of_schedules import (
     forecast,
     next_to_fire,
@@ -105,6 +115,7 @@ __all__ = [
     "pace",
     "points",
     "pool_settings",
+    "reach_of_runs",
     "reach_of_schedules",
     "refusal_of_move",
     "releases",

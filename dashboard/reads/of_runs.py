@@ -8,6 +8,7 @@ from dashboard.kept import Kept
 from dashboard.reads.whole import asking
 from jobs import api
 from jobs.api import run_history
+from jobs.api.reach import Reach
 from jobs.api.run_history import DefinitionView
 from jobs.api.workflows import Comparison, RetryPlan, RunPage, Waiting
 from jobs.core.workflow import NodeView, RunFacts
@@ -52,6 +53,12 @@ def runs(name: str, state: str, cursor: str, limit: int) -> RunPage:
 def workflows() -> Sequence[DefinitionView]:
     """Each workflow that is stored or has run lately, with how it has been doing; kept for some seconds."""
     return _workflows.read(lambda: list(run_history.definitions()))
+
+
+def reach_of_runs(run_ids: Sequence[str]) -> Reach:
+    """The pools that nodes of these runs are in, or may come to."""
+    with asking():
+        return api.reach.together(map(api.reach.of_run, run_ids))
 
 
 def run_waiting(run_id: str) -> Sequence[Waiting]:

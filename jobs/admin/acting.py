@@ -16,6 +16,8 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from jobs.admin.mirrored import acting_in_admin
+from jobs.api import pools
+from jobs.api.reach import Reach, within
 from jobs.exceptions import SchedulerError
 
 NAMED = 10
@@ -28,12 +30,13 @@ REFUSALS = 5
 class Deed:
     """What may be done to each of a selection. ``perform`` is given its name and the answers; it raises SchedulerError.
 
-    ``says``: what will happen, before it does.
+    ``says``: what will happen, before it does; ``reach``: the pools that it touches.
     """
 
     title: str
     says: str
     perform: Callable[[str, Form], object]
+    reach: Callable[[str], Reach]
     form: type[Form] = Form
 
 
@@ -90,24 +93,43 @@ class ActingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's takes
 
     def _each(self, request: HttpRequest, names: Sequence[str], deed: Deed, form: Form) -> list[str]:
         """Does it to each; what went wrong, in sentences."""
-        refused = []
+        refused, closed = [], pools.closed_to(request.user)
         for name in names:
             try:
+                refuse_kept(closed, deed.reach, name)
                 with acting_in_admin(request):
                     deed.perform(name, form)
             except SchedulerError as error:
                 refused.append(f"Not done for {name}: {sentence(error)}")
         return refused
 
-    def attempt(self, request: HttpRequest, what: Callable[[], str | SafeString]) -> bool:
-        """Does it as this user, and says what came of it or why it was refused; whether it was done."""
+    def attempt(
+        self, request: HttpRequest, name: str, reach: Callable[[str], Reach], what: Callable[[], str | SafeString]
+    ) -> bool:
+        """Does it to this thing as this user, and says what came of it or why it was refused; whether it was done."""
         try:
+            refuse_kept(pools.closed_to(request.user), reach, name)
             with acting_in_admin(request):
                 messages.success(request, what())
         except SchedulerError as error:
             messages.error(request, sentence(error))
             return False
         return True
+
+
+class PoolKept(SchedulerError):
+    """The act touches pools in which only members of some groups may act."""
+
+    code = "pool_kept"
+
+
+def refuse_kept(closed: frozenset[str], reach: Callable[[str], Reach], name: str) -> None:
+    """PoolKept where what is done to this thing touches a pool that is closed to who asks."""
+    if closed and (names := within(closed, reach(name))):
+        raise PoolKept(
+            f"It touches what is kept for others: {', '.join(sorted(names))}.",
+            fix="Ask somebody who may act there; the page of the pool names the groups.",
+        )
 
 
 def sentence(error: SchedulerError) -> str:

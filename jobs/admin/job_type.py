@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from jobs.admin.mirrored import UNKNOWN, MirroredAdmin
 from jobs.admin.pausing import PausingAdmin
 from jobs.api import stats, types
+from jobs.api.reach import Reach
 from jobs.core.pause import by_whom
 from jobs.models import JobType, Pool
 from jobs.models.job_type import OVERRIDABLE
@@ -141,6 +142,9 @@ class JobTypeAdmin(PausingAdmin, MirroredAdmin):
     def resume_one(self, name: str) -> object:
         types.resume(name)
         return None
+
+    def reach_of(self, name: str) -> Reach:
+        return None  # jobs of any type may be in any pool
 
     def push(self, names: Collection[str]) -> reconciler.Reconciled:
         return reconciler.push_types(names)

@@ -13,7 +13,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from jobs.api import budget
+from jobs.admin.acting import refuse_kept
+from jobs.api import budget, pools
+from jobs.api.reach import Reach
 from jobs.exceptions import SchedulerError
 
 WAIT_SECONDS = 3.0
@@ -59,6 +61,10 @@ class PausingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's take
         """Resumes it. Raises SchedulerError."""
         raise NotImplementedError
 
+    def reach_of(self, name: str) -> Reach:
+        """The pools in which that is felt."""
+        raise NotImplementedError
+
     def has_operate_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("jobs.operate")
 
@@ -80,8 +86,10 @@ class PausingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's take
 
     def _each(self, request: HttpRequest, queryset: QuerySet[Any], act: Any, done: str) -> None:
         names: list[str] = []
+        closed = pools.closed_to(request.user)
         for name in queryset.values_list("name", flat=True):
             try:
+                refuse_kept(closed, self.reach_of, name)
                 with budget(PATIENCE_SECONDS):
                     act(name)
             except SchedulerError as error:

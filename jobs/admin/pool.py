@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from jobs.admin.mirrored import UNKNOWN, MirroredAdmin, live_number
 from jobs.admin.pausing import PausingAdmin
 from jobs.api import pools, stats
+from jobs.api.reach import Reach
 from jobs.conf import get_settings
 from jobs.core.autoscale import AutoscaleRule
 from jobs.models import Pool
@@ -61,6 +62,9 @@ class PoolAdmin(PausingAdmin, MirroredAdmin):
 
     def resume_one(self, name: str) -> object:
         return pools.resume(name)
+
+    def reach_of(self, name: str) -> Reach:
+        return frozenset({name})
 
     @admin.display(description="slots per worker", ordering="slots")
     def slots_in_force(self, pool: Pool) -> str:

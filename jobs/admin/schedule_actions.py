@@ -23,10 +23,11 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from jobs.admin.acting import ActingAdmin, Deed, number_of, sentence
+from jobs.admin.acting import ActingAdmin, Deed, number_of, refuse_kept, sentence
 from jobs.admin.pausing import ReasonForm
 from jobs.admin.schedule_form import label_parts
-from jobs.api import audit, schedules
+from jobs.api import audit, pools, schedules
+from jobs.api.reach import Reach
 from jobs.api.schedule_history import history
 from jobs.api.schedules import BackfillProgress
 from jobs.exceptions import SchedulerError
@@ -160,7 +161,7 @@ class ScheduleActions(ActingAdmin):
         schedule = self._operable(request, pk)
         form = form_class(request.POST if request.method == "POST" else None)
         if request.method == "POST" and form.is_valid():
-            self.attempt(request, lambda: perform(schedule, form))
+            self.attempt(request, schedule.name, _reach, lambda: perform(schedule, form))
             return redirect("admin:jobs_schedule_change", schedule.pk)
         page = self.page(request, title, schedule) | {"form": form, "sentences": [says], "button": title}
         return TemplateResponse(request, "admin/jobs/act.html", page)
@@ -176,6 +177,7 @@ class ScheduleActions(ActingAdmin):
         if form.is_valid():
             counted = _number(request.POST.get("counted", ""))
             try:
+                refuse_kept(pools.closed_to(request.user), _reach, schedule.name)
                 if counted and "dealt" in request.POST:
                     return self._backfill(request, schedule, form, counted)
                 number = schedules.backfill_count(schedule.name, form.cleaned_data["start"], form.cleaned_data["end"])
@@ -240,11 +242,18 @@ def _pause_each(name: str, form: Form) -> None:
     schedules.pause(name, by=audit.actor().who, reason=form.cleaned_data["reason"])
 
 
+def _reach(name: str) -> Reach:
+    return schedules.reach_of([name])
+
+
 RUN_EACH = Deed(
-    "Run now", "One job of each is made at once.", lambda name, form: schedules.run(name, by=audit.actor().who)
+    "Run now",
+    "One job of each is made at once.",
+    lambda name, form: schedules.run(name, by=audit.actor().who),
+    _reach,
 )
-PAUSE_EACH = Deed("Pause", PAUSE, _pause_each, ReasonForm)
-RESUME_EACH = Deed("Resume", RESUME, lambda name, form: schedules.resume(name, by=audit.actor().who))
+PAUSE_EACH = Deed("Pause", PAUSE, _pause_each, _reach, ReasonForm)
+RESUME_EACH = Deed("Resume", RESUME, lambda name, form: schedules.resume(name, by=audit.actor().who), _reach)
 
 
 def _slice(name: str, start: datetime, end: datetime, rate: float, who: str) -> BackfillProgress:

@@ -26,6 +26,7 @@ from jobs.admin.acting import ActingAdmin, Deed, sentence
 from jobs.admin.mirrored import PATIENCE_SECONDS, acting_in_admin
 from jobs.admin.pausing import ReasonForm
 from jobs.api import audit, budget, schedules, workflows
+from jobs.api.reach import Reach, of_workflow
 from jobs.api.redaction import tell_exported
 from jobs.core.workflow import Definition
 from jobs.exceptions import SchedulerError
@@ -99,7 +100,12 @@ class WorkflowActions(ActingAdmin):
         workflow = self.found(request, pk)
         form = StartForm(request.POST if request.method == "POST" else None)
         if form.is_valid():
-            self.attempt(request, lambda: f"Workflow {workflow.name} was started: run {_start(workflow.name, form)}.")
+            self.attempt(
+                request,
+                workflow.name,
+                of_workflow,
+                lambda: f"Workflow {workflow.name} was started: run {_start(workflow.name, form)}.",
+            )
             return redirect("admin:jobs_workflow_runs", pk)
         page = self.page(request, "Start", workflow) | {
             "form": form,
@@ -246,11 +252,20 @@ def _resume_schedules(name: str, form: Form) -> None:
         schedules.resume(schedule, by=audit.actor().who)
 
 
-START_EACH = Deed("Start", "One run of the newest version of each is started, with this payload.", _start, StartForm)
+def _reach_of_schedules(name: str) -> Reach:
+    return schedules.reach_of(_schedules(name))
+
+
+START_EACH = Deed(
+    "Start", "One run of the newest version of each is started, with this payload.", _start, of_workflow, StartForm
+)
 PAUSE_SCHEDULES = Deed(
     "Pause schedules",
     "The schedules that start them make no runs until they are resumed. Runs that have begun go on.",
     _pause_schedules,
+    _reach_of_schedules,
     ReasonForm,
 )
-RESUME_SCHEDULES = Deed("Resume schedules", "The schedules that start them fire again.", _resume_schedules)
+RESUME_SCHEDULES = Deed(
+    "Resume schedules", "The schedules that start them fire again.", _resume_schedules, _reach_of_schedules
+)

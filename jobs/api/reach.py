@@ -14,10 +14,19 @@ from jobs.api.workflow_nesting import in_full
 from jobs.api.workflow_runs import is_name
 from jobs.core.schedule.definition import STARTER
 from jobs.core.workflow import Definition, Node
-from jobs.exceptions import WorkflowInvalid
+from jobs.engine import get_engine
+from jobs.exceptions import RunNotFound, WorkflowInvalid
 from jobs.registry import registry
 
 Reach = frozenset[str] | None
+
+MOST_ASKED = 1_000
+"""Jobs of a run that are asked for their pool; a larger run counts as one that reaches every pool."""
+
+
+def within(closed: frozenset[str], reach: Reach) -> frozenset[str]:
+    """Which of the pools that are closed to somebody an act touches."""
+    return closed if reach is None else closed & reach
 
 
 def together(reaches: Iterable[Reach]) -> Reach:
@@ -48,6 +57,22 @@ def of_workflow(what: Document) -> Reach:
         return _of_nodes(in_full(found))
     except (WorkflowInvalid, stored.WorkflowNotFound):
         return frozenset()
+
+
+def of_run(run_id: str) -> Reach:
+    """Of a run: the pools of its nodes. None where a node may come to run in any pool; none of a run that is gone."""
+    try:
+        views = list(get_engine().workflows.all_nodes(run_id))
+    except RunNotFound:
+        return frozenset()
+    asked = [view.job for view in views if view.job and not view.node.pool]
+    unknown = any(view.node.type and not view.job and not view.node.pool for view in views)
+    if unknown or len(asked) > MOST_ASKED:
+        return None
+    jobs = get_engine().jobs.get_many(asked) if asked else []
+    own = {job.pool for job in jobs if job is not None} | {view.node.pool for view in views if view.node.pool}
+    groups = (of_node(view.node) for view in views if view.node.workflow is not None)
+    return together([frozenset(own), *groups])
 
 
 def of_node(node: Node) -> Reach:
