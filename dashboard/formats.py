@@ -31,6 +31,11 @@ def plural(number: int, one: str, many: str | None = None) -> str:
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
 
 
+def exactly(number: int, one: str, many: str | None = None) -> str:
+    """``exactly(1_210_000, "job")`` → ``1,210,000 jobs``: what somebody is about to agree to, or has."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def rate(per_second: float | None) -> str:
     """Jobs per second with the digits that matter: ``0``, ``0.05``, ``2.4``, ``914``."""
     if per_second is None:
@@ -86,6 +91,11 @@ def read_moment(text: str | None) -> datetime | None:
     except ValueError:
         return None
     return at if at.tzinfo and has_a_clock(at) else None
+
+
+def read_number(text: str) -> int:
+    """A whole number of up to nine digits; 0 where the text is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def has_a_clock(at: datetime) -> bool:

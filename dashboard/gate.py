@@ -1,4 +1,4 @@
-"""Refuses bodies that nobody is going to read before they are received.
+"""Refuses bodies that nobody is going to read before they are received, and addresses that are no text.
 
 Under ASGI Django takes in a whole body, into a file where it is large, before it looks at who sends it. What the head
 of a request tells is therefore judged here: that the body is too large, or that nobody is named who sends it. One whose
@@ -16,7 +16,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from django.urls import ResolverMatch
 
-from dashboard.api.errors import Unauthorized, answer_to
+from dashboard.api.errors import RequestInvalid, Unauthorized, answer_to
 from dashboard.middleware import SecurityHeaders
 from dashboard.subpath import address
 
@@ -32,9 +32,12 @@ class Gate:
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
-        found = address(scope) if _has_body(headers) else None
+        is_text = _is_text(scope.get("query_string", b""))
+        found = address(scope) if _has_body(headers) or not is_text else None
         if found is None:
             await self.application(scope, receive, send)
+        elif not is_text:  # Django answers it before any middleware has a say
+            await _answer(send, RequestInvalid("The address is no UTF-8.", fix="Write other bytes as %C3%A9."))
         elif refusal := _refusal(headers, found):
             # Whoever waits to be told to send the body need not: what comes next would be taken for it.
             await _answer(send, refusal, closes=b"expect" in headers)
@@ -57,6 +60,14 @@ class Gate:
         await self.application(scope, counted, send)
         if is_cut():
             await _answer(send, RequestDataTooBig())
+
+
+def _is_text(query: bytes) -> bool:
+    try:
+        query.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _has_body(headers: dict[bytes, bytes]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
@@ -32,7 +33,8 @@ class Login(LoginView):
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         cache.add(self._key(), 0, FORGET_SECONDS)
-        cache.incr(self._key())
+        with suppress(ValueError):  # a cache that keeps nothing, or has just made room, brakes nobody
+            cache.incr(self._key())
         return super().form_invalid(form)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:

@@ -16,7 +16,7 @@ from django.urls import reverse
 from dashboard.formats import age, count, duration, near, plural, read_moment, sentence, shortened
 from dashboard.links import jobs_url
 from dashboard.overall import Overall
-from dashboard.standing import is_late, paused_words, unserved
+from dashboard.standing import is_late, pause_of, paused_words, unserved
 from jobs.api import ErrorGroup
 
 LONG_PAUSE_SECONDS = 3600.0
@@ -48,10 +48,40 @@ class Need:
 
 def needs(overall: Overall, groups: Sequence[ErrorGroup] = (), sampled: int = 0) -> list[Need]:
     """What needs somebody, worst first. ``groups`` are of the newest ``sampled`` dead jobs."""
-    found = [*_dead_needs(overall, groups, sampled)]
+    found = [*_dead_needs(overall, groups, sampled), *_whole_needs(overall)]
     for pool in overall.pools:
         found += _pool_needs(pool, overall)
     return [*found, *_schedule_needs(overall), *_host_needs(overall)]
+
+
+def _whole_needs(overall: Overall) -> list[Need]:
+    ready = overall.count("ready") or 0
+    if overall.paused:
+        if not ready or not _is_forgotten(overall.paused, overall):
+            return []
+        cause = f"{paused_words(overall.paused)} Nothing says when it ends."
+        after = f" is paused with {plural(ready, 'ready job')}"
+        return [Need("warning", "", "Everything", reverse("dashboard:pools"), after, cause, action="Open pools")]
+    if overall.overdue_since is None:
+        return []
+    since = duration((overall.now - overall.overdue_since).total_seconds())
+    return [
+        Need(
+            "warning",
+            "",
+            "Scheduled jobs",
+            f"{reverse('dashboard:jobs')}?state=scheduled&state=retry_wait",
+            " are due and stand in no line",
+            f"The first has been due for {since}. No worker is alive to put it there.",
+            command="python manage.py runworkers",
+        )
+    ]
+
+
+def _is_forgotten(pause: dict[str, Any], overall: Overall) -> bool:
+    """A pause that has lasted long, and of which nothing says when it ends."""
+    since = read_moment(pause.get("at"))
+    return bool(since and not pause.get("until") and (overall.now - since).total_seconds() > LONG_PAUSE_SECONDS)
 
 
 def _schedule_needs(overall: Overall) -> list[Need]:
@@ -74,7 +104,8 @@ def _host_needs(overall: Overall) -> list[Need]:
     if overall.silent:
         one = len(overall.silent) == 1
         before, noun = ("Host ", overall.silent[0]) if one else ("", plural(len(overall.silent), "host"))
-        cause = "It ended in no good order. What it ran is taken back when its leases end."
+        when = "its leases end" if overall.workers else "a worker is alive again"
+        cause = f"It ended in no good order. What it ran is taken back when {when}."
         are = " has gone silent" if one else " have gone silent"
         found.append(Need("warning", before, noun, url, are, cause, action="Open workers"))
     if overall.outdated:
@@ -99,7 +130,7 @@ def _dead_needs(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) ->
                 plural(dead, "job"),
                 url,
                 " died",
-                "Retries are spent. They wait to be resubmitted or discarded.",
+                f"{'It waits' if dead == 1 else 'They wait'} to be resubmitted or discarded.",
             )
         ]
     first = groups[0]
@@ -115,9 +146,10 @@ def _dead_needs(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) ->
         types = first.types[0] if len(first.types) == 1 else f"{len(first.types)} types"
         cause = f"{sentence(shortened(what, 160))}{_began(first, overall)}"
         return [Need("dead", f"{plural(dead, 'job')} of ", types, url, of_one, cause, **common)]
-    sample = f" of the newest {count(sampled)}" if sampled < dead else ""
+    is_whole = sampled >= (overall.count("dead") or 0)  # muted ones are in the sample too
+    sample = "" if is_whole else f" of the newest {count(sampled)}"
     are = "is" if first.count == 1 else "are"
-    began = _began(first, overall) if sampled == dead else ""
+    began = _began(first, overall) if is_whole else ""
     cause = f"{count(first.count)}{sample} {are} one error of {', '.join(first.types[:2])}: {shortened(what, 120)}"
     return [Need("dead", "", plural(dead, "job"), url, " died", f"{sentence(cause)}{began}", **common)]
 
@@ -142,14 +174,8 @@ def _pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
     name, ready = pool["name"], pool["ready"]
     url = jobs_url(pool=name, state="ready")
     oldest = pool["oldest_ready_age_seconds"]
-    if pool["paused"]:
-        since = read_moment(pool["paused"].get("at"))
-        if (
-            ready
-            and not pool["paused"].get("until")
-            and since
-            and (overall.now - since).total_seconds() > LONG_PAUSE_SECONDS
-        ):
+    if pause_of(pool):
+        if ready and pool["paused"] and _is_forgotten(pool["paused"], overall):
             cause = f"{paused_words(pool['paused'])} Nothing says when it ends."
             return [
                 Need(

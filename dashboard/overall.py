@@ -54,6 +54,7 @@ class Overall:
     quiet_dead: int = 0  # dead jobs whose error or type somebody has muted, among the newest
     paused: dict[str, Any] | None = None  # the pause of everything: by, at, reason, until
     held: tuple[dict[str, Any], ...] = ()  # hosts that are paused: id, hostname, and the pause of each
+    overdue_since: datetime | None = None  # the first job that is due and that nobody puts in line: no host is alive
     day: Day | None = None
     silent: tuple[str, ...] = ()  # hosts that ended a short while ago and said nothing of it
     outdated: tuple[str, ...] = ()  # hosts that run an older release than the newest, and have for a while

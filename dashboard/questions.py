@@ -13,7 +13,8 @@ from dashboard import standing
 from dashboard.formats import UNKNOWN, age, count, duration, plural, rate, shortened
 from dashboard.links import jobs_url
 from dashboard.overall import Overall
-from dashboard.standing import drains_in, has_waiting, is_late, unserved
+from dashboard.standing import drains_in, has_waiting, is_late, pause_of, unserved, waits_long
+from jobs.core.states import JobState
 
 ALLOWED = 0.05
 """Over half a minute a little less may be done than comes: the next minute makes up for it."""
@@ -36,15 +37,16 @@ def summary(overall: Overall) -> str:
         return "The store has not been read since this server started."
     running, dead = overall.count("leased") or 0, overall.count("dead") or 0
     waiting = sum(overall.count(state) or 0 for state in ("ready", "scheduled", "retry_wait", "blocked"))
-    if not (running or waiting or dead or overall.count("succeeded") or overall.count("cancelled")):
-        return "No job has been enqueued yet."
+    ended = overall.day.ended if overall.day else 0
+    if not (ended or any(overall.count(str(state)) for state in JobState)):
+        return "There is no job." if overall.pools else "No job has been enqueued yet."  # a pool comes with its first
     runs = f"{plural(running, 'job')} {'runs' if running == 1 else 'run'}" if running else "No job runs"
     waits = f"{count(waiting)} {'waits' if waiting == 1 else 'wait'}" if waiting else "none waits"
     died = f"{count(dead)} {'is' if dead == 1 else 'are'} dead" if dead else "none is dead"
     now = f"{runs}, {waits}, {died}."
-    if not (overall.day and overall.day.ended):
-        return now
-    return f"{now} In 24 hours {count(overall.day.ended)} ended, {overall.day.share} of them well."
+    return (
+        f"{now} In 24 hours {count(ended)} ended, {overall.day.share} of them well." if overall.day and ended else now
+    )
 
 
 def answers(overall: Overall) -> list[Answer]:
@@ -57,7 +59,7 @@ def _alive(overall: Overall) -> Answer:
     if overall.workers:
         detail = f"{plural(overall.workers, 'worker')} on {plural(overall.hosts, 'host')}"
         return Answer(question, "succeeded", "Yes", detail, url)
-    waits = any(pool["ready"] or pool["leased"] for pool in overall.pools)
+    waits = overall.overdue_since or any(pool["ready"] or pool["leased"] for pool in overall.pools)
     return Answer(question, "warning" if waits else "", "No", "no worker is alive", url)
 
 
@@ -73,17 +75,23 @@ def _beside_it(overall: Overall) -> str:
     return f"; {count(parked)} {'is' if parked == 1 else 'are'} parked" if parked else ""
 
 
+def _save_paused(overall: Overall) -> str:
+    """Pools whose jobs wait for long because somebody wants it so."""
+    held = [shortened(pool["name"], 24) for pool in overall.pools if waits_long(pool) and pause_of(pool)]
+    more = f" and {plural(len(held) - 2, 'more pool')}" if len(held) > 2 else ""
+    return f", save in {', '.join(held[:2])}{more} (paused)" if held else ""
+
+
 def _late(overall: Overall) -> Answer:
     late = [pool for pool in overall.pools if is_late(pool)]
     question = "Is anything late?"
+    if not late and overall.overdue_since:
+        since = age((overall.now - overall.overdue_since).total_seconds())
+        return Answer(question, "warning", since, "jobs are due, and no worker is alive", jobs_url(state="scheduled"))
     if not late:
-        return Answer(
-            question,
-            "succeeded",
-            "Nothing",
-            f"no job in line is ready for over {duration(standing.LATE_SECONDS)}{_beside_it(overall)}",
-            jobs_url(state="ready"),
-        )
+        in_line = f"no job in line is ready for over {duration(standing.LATE_SECONDS)}"
+        detail = f"{in_line}{_save_paused(overall)}{_beside_it(overall)}"
+        return Answer(question, "succeeded", "Nothing", detail, jobs_url(state="ready"))
     worst = max(late, key=lambda pool: pool["oldest_ready_age_seconds"])
     detail = f"oldest in {shortened(worst['name'], 24)}" + (
         f", and {plural(len(late) - 1, 'more pool')}" if len(late) > 1 else ""
@@ -111,6 +119,8 @@ def _failed(overall: Overall) -> Answer:
 def _drain(overall: Overall) -> Answer:
     question, url = "When do the pools drain?", reverse("dashboard:pools")
     waiting = [pool for pool in overall.pools if has_waiting(pool)]
+    if not waiting and overall.overdue_since:
+        return Answer(question, "warning", "Never", "jobs are due, and no worker is alive", url)
     if not waiting:
         return Answer(question, "succeeded", "Now", f"{_no_job(overall)} is ready and waiting", url)
     stuck = [pool for pool in waiting if drains_in(pool) in ("never", "paused", "unknown")]
@@ -132,9 +142,14 @@ def _keeping_up(overall: Overall) -> Answer:
     done = sum(pool["throughput_per_second"] or 0 for pool in overall.pools)
     new = sum(pool["enqueued_per_second"] or 0 for pool in overall.pools)
     detail = f"{rate(round(done, 1))}/s done, {rate(round(new, 1))}/s new"
-    waiting = [pool for pool in overall.pools if has_waiting(pool) and not pool["paused"]]
+    in_line = [pool for pool in overall.pools if has_waiting(pool)]
+    waiting = [pool for pool in in_line if not pause_of(pool)]
     if not overall.known:
         return Answer(question, "", UNKNOWN, "nothing is known yet", url)
+    if in_line and not waiting:
+        return Answer(question, "", "Paused", detail, url)
+    if overall.overdue_since and not waiting:
+        return Answer(question, "warning", "No", "jobs are due, and no worker is alive", url)
     if not waiting or (done and done >= new) or all(drains_in(pool) == "now" for pool in waiting):
         ahead = f", by {rate(done - new)}/s" if waiting and done - new >= 0.5 else ""
         return Answer(question, "succeeded", f"Yes{ahead}", detail, url)

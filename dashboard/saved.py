@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from dashboard.filters import Filters
+from dashboard.formats import read_number
 from dashboard.links import own_address
 from dashboard.models import SavedView
 from dashboard.permissions import ADMINISTER, OPERATE, VIEW, may, requires
@@ -116,7 +117,7 @@ def _keep(request: HttpRequest, page: str, name: str, query: str, *, shared: boo
 def forget(request: HttpRequest) -> HttpResponseBase:
     """Forgets an own view; whoever administers may forget a shared one."""
     user: Any = request.user
-    wanted = SavedView.objects.filter(pk=_number(request.POST.get("view", "")))
+    wanted = SavedView.objects.filter(pk=read_number(request.POST.get("view", "")))
     try:
         allowed = (
             wanted.filter(Q(owner=user) | Q(is_shared=True)) if may(user, ADMINISTER) else wanted.filter(owner=user)
@@ -127,7 +128,3 @@ def forget(request: HttpRequest) -> HttpResponseBase:
         gone, words = 0, DATABASE
     (messages.success if gone else messages.error)(request, words)
     return redirect(own_address(request, request.POST.get("next", "")) or reverse("dashboard:jobs"))
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0

@@ -12,9 +12,19 @@ LATE_SECONDS = 60.0
 """A job that is ready for longer than this is late."""
 
 
+def pause_of(pool: dict[str, Any]) -> Any:
+    """Its own pause, else that of everything; None where neither holds it."""
+    return pool["paused"] or pool.get("everything_paused")
+
+
+def waits_long(pool: dict[str, Any]) -> bool:
+    """True when a job is ready for too long, whatever the cause."""
+    return (pool["oldest_ready_age_seconds"] or 0) > LATE_SECONDS
+
+
 def is_late(pool: dict[str, Any]) -> bool:
     """True when a job is ready for too long, and nobody has paused the pool on purpose."""
-    return (pool["oldest_ready_age_seconds"] or 0) > LATE_SECONDS and not pool["paused"]
+    return waits_long(pool) and not pause_of(pool)
 
 
 def has_waiting(pool: dict[str, Any]) -> bool:
@@ -24,13 +34,15 @@ def has_waiting(pool: dict[str, Any]) -> bool:
 
 def unserved(pool: dict[str, Any]) -> bool:
     """True when jobs are ready that nobody will run: no worker, and nobody has paused the pool on purpose."""
-    return bool(pool["ready"] and not pool["workers"] and not pool["paused"])
+    return bool(pool["ready"] and not pool["workers"] and not pause_of(pool))
 
 
 def pool_state(pool: dict[str, Any]) -> tuple[str, str, str]:
     """How a pool is doing, as (mark, word, explanation). Healthy is plain: quiet is good."""
     if pool["paused"]:
         return "pause", "paused", about_pause(pool["paused"]).lstrip(": ")
+    if pause_of(pool):
+        return "pause", "paused", "with everything"
     if not pool["workers"]:
         return "warning" if unserved(pool) else "", "no worker", ""
     if pool.get("hosts_paused"):
@@ -53,7 +65,7 @@ def about_pause(pause: dict[str, Any]) -> str:
 
 def drains_in(pool: dict[str, Any]) -> str:
     """How long until the pool's ready jobs have started: ``now``, ``11 min``, ``never``, ``paused``, ``unknown``."""
-    if pool["paused"]:
+    if pause_of(pool):
         return "paused"
     if not pool["ready"]:
         return "now"

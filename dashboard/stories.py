@@ -23,16 +23,15 @@ def reason(job: Job, overall: Overall) -> str:
     now = overall.now
     match job.state:
         case JobState.SCHEDULED:
-            return f"Starts in {age(max(0.0, (job.run_at - now).total_seconds()))}."
+            return f"{_due(job, now).capitalize()}."
         case JobState.BLOCKED:
             return "Waits for the workflow nodes before it."
         case JobState.RETRY_WAIT:
-            left = max(0.0, (job.run_at - now).total_seconds())
-            return f"Attempt {job.attempt + 1} starts in {age(left)}. {error_line(job)}"
+            return f"Attempt {job.attempt + 1} is {_due(job, now)}. {error_line(job)}"
         case JobState.READY:
             return _why_ready(job, overall)
         case JobState.LEASED:
-            return _why_running(job, now)
+            return _why_running(job, overall)
         case JobState.DEAD:
             return error_line(job) or "No error was recorded."
         case _:
@@ -71,11 +70,19 @@ def _why_ready(job: Job, overall: Overall) -> str:
     return "Waits for a free slot."
 
 
-def _why_running(job: Job, now: datetime) -> str:
+def _due(job: Job, now: datetime) -> str:
+    """``due in 5 min``: when it starts hangs on more than its time."""
+    left = (job.run_at - now).total_seconds()
+    return f"due in {age(left)}" if left >= 0 else f"due since {age(-left)}, and stands in line when a worker looks"
+
+
+def _why_running(job: Job, overall: Overall) -> str:
+    now = overall.now
     if job.cancel_requested:
         return "Cancelling: the handler has been asked to stop."
     if job.lease_expires_at and job.lease_expires_at < now:
-        return "No sign of life from its worker; it is about to be taken back."
+        when = "is about to be taken back" if overall.workers else "is taken back when a worker is alive again"
+        return f"No sign of life from its worker; it {when}."
     if job.progress:
         return progress_of(job, now)
     return "Running." if job.started_at else "Handed to a worker, not started yet."

@@ -228,7 +228,7 @@ def read(context: Callable[[], dict[str, Any]], overall: Overall) -> dict[str, A
 def _here(request: HttpRequest, panel: Panel) -> str:
     """The address of the page, also for a fragment of it: where to come back to."""
     query = request.GET.copy()
-    for word in ("updates", "shown"):
+    for word in ("updates", "rows", "shown"):
         query.pop(word, None)
     return reverse(panel.url_name) + (f"?{query.urlencode()}" if query else "")
 

@@ -11,9 +11,11 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from dashboard.permissions import OPERATE
+from jobs import api
 from jobs.api.reach import Reach
 
 REASON_MAX = 200
+KEY_MAX = 40
 
 PROBLEMS = {
     "required": "This is missing.",
@@ -40,6 +42,11 @@ class Order:
     def id(self) -> str:
         """The one thing, for actions that are done to one; empty where it is done to everything."""
         return self.ids[0] if self.ids else ""
+
+    @property
+    def key(self) -> str | None:
+        """Names what the order makes, so that the same order sent twice makes it once; None where it came without."""
+        return self.given.get("key", "")[:KEY_MAX] or None
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,11 @@ class Question:
     def more(self) -> int:
         """How many are not named."""
         return len(self.ids) - len(self.things) if self.things else 0
+
+
+def key_for(given: QueryDict) -> tuple[str, str]:
+    """The hidden field that gives an order its key: the one that came with the request, else a new one."""
+    return "key", given.get("key", "")[:KEY_MAX] or f"n{api.bulk.new_id()}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from dashboard.actions.base import Action, Order, Question, Told
 from dashboard.actions.matching import BY_BULK, NumberForm, number_of
-from dashboard.formats import plural
+from dashboard.formats import exactly
 from dashboard.links import bulk_url
 from jobs import api
 from jobs.api import BulkOperation
@@ -29,7 +29,7 @@ class BulkOperationAction(Action):
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         operation = api.bulk.get(ids[0] if ids else "")
         left = operation.total - operation.handled
-        what, goes_on = f"{operation.request.action} {plural(left, 'job')}?", self.verb == "confirm"
+        what, goes_on = f"{operation.request.action} {exactly(left, 'job')}?", self.verb == "confirm"
         return Question(
             what.capitalize() if goes_on else f"{self.label}: {what}",
             self.says,
@@ -47,14 +47,17 @@ def _confirm(order: Order) -> Told:
 
 def _cancel(order: Order) -> Told:
     stopped = api.bulk.stop(order.id)
-    if not stopped.done:
+    if not stopped.is_over:
+        text = "It stops when the jobs that a worker host has in hand have been dealt with."
+        return Told(text, goto=bulk_url(stopped.id))
+    if not stopped.handled:
         return Told("It was called off: nothing was done.", goto=bulk_url(stopped.id))
-    return Told(f"Stopped. {plural(stopped.done, 'job')} had been dealt with.", goto=bulk_url(stopped.id))
+    return Told(f"Stopped. {exactly(stopped.handled, 'job')} had been dealt with.", goto=bulk_url(stopped.id))
 
 
 def _undo(order: Order) -> Told:
     made = api.bulk.undo(order.id)
-    return Told("What has not begun is taken back.", goto=bulk_url(made.id))
+    return Told("Taking back what has not begun has been asked for.", goto=bulk_url(made.id))
 
 
 def _allowed(order: Order) -> BulkOperation:

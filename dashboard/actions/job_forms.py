@@ -10,7 +10,7 @@ from django import forms
 from django.http import QueryDict
 
 from dashboard import reads
-from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told
+from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told, key_for
 from dashboard.actions.jobs import JobAction
 from dashboard.filters import DURATION, UNITS
 from dashboard.links import job_url
@@ -19,6 +19,7 @@ from jobs import api
 from jobs.api.reach import Reach
 from jobs.core.payload import Argument, arguments_of
 from jobs.core.states import JobState
+from jobs.exceptions import DuplicateJob
 
 PAYLOAD_MAX = 300_000
 """Characters: more than any payload may hold, so that a longer one is refused by its size and not by the form."""
@@ -164,7 +165,10 @@ def _enqueue(order: Order) -> Told:
         "tags": [tag.strip() for tag in values["tags"].split(",") if tag.strip()] or None,
     }
     given = {name: value for name, value in options.items() if value is not None}
-    handle = api.enqueue(order.given.get("type", ""), values["payload"], **given)
+    try:
+        handle = api.enqueue(order.given.get("type", ""), values["payload"], **given, id=order.key)
+    except DuplicateJob:
+        return Told("The job had been made already: this is it.", goto=job_url(str(order.key)))
     # What was typed beside the payload may repeat what that hides: the page of the job shows it masked.
     told = {name: value for name, value in given.items() if name not in ("unique_key", "tags")}
     api.audit.record("job.enqueue", handle.id, after={"type": order.given.get("type", ""), **told})
@@ -184,7 +188,7 @@ class NewAction(Action):
         if type is None:
             return Question("New job", "Choose what it is to run.", (), chooses=True)
         says = (type.__doc__ or "").strip().partition("\n")[0]
-        return Question(f"New job: {name}", says or self.says, (), hidden=(("type", name),))
+        return Question(f"New job: {name}", says or self.says, (), hidden=(("type", name), key_for(given)))
 
 
 ACTIONS: tuple[Action, ...] = (

@@ -12,7 +12,7 @@ from typing import Any
 from django.http import QueryDict
 
 from dashboard import reads
-from dashboard.actions.base import Action, Order, Question, Refused, Told
+from dashboard.actions.base import Action, Order, Question, Refused, Told, key_for
 from dashboard.actions.steering import MoveForm, PriorityForm, with_target
 from dashboard.formats import count, plural
 from dashboard.links import bulk_url, job_url
@@ -66,7 +66,7 @@ class JobAction(Action):
             tuple(job.id for job in jobs),
             tuple((job.type, job.id, job_url(job.id)) for job in jobs[:SHOWN]),
             f"Nothing is left to {self.label.lower()}: somebody was faster, or the jobs have moved on.",
-            hidden=(("key", given.get("key") or api.bulk.new_id()),) if self.asks else (),
+            hidden=(key_for(given),) if self.asks else (),
         )
 
 
@@ -98,14 +98,9 @@ def _chosen(order: Order, states: frozenset[JobState], done: str) -> list[str]:
     return fitting
 
 
-def _key(order: Order) -> str | None:
-    """Names the operation, so that asking for it twice starts one."""
-    return order.given.get("key", "")[:40] or None
-
-
 def _discard(order: Order) -> Told:
     """What is discarded goes after a while, as an operation that can be called off until then."""
-    operation = api.bulk.start_on("discard", _chosen(order, TERMINAL, "discarded"), id=_key(order))
+    operation = api.bulk.start_on("discard", _chosen(order, TERMINAL, "discarded"), id=order.key)
     return Told(
         f"{plural(operation.total, 'job')} will be discarded. Until then it can be undone.",
         goto=bulk_url(operation.id),
@@ -116,7 +111,7 @@ def _move(order: Order) -> Told:
     chosen, to = _chosen(order, frozenset(WAITING), "moved"), order.values["to"]
     if len(chosen) == 1 and (why := reads.refusal_of_move(chosen[0], to)):
         raise Refused(f"Not moved: {why} {why.fix}".strip(), 409)
-    operation = api.bulk.start_on("move", chosen, id=_key(order), pool=to)
+    operation = api.bulk.start_on("move", chosen, id=order.key, pool=to)
     if operation.total <= MOVED_HERE:
         operation = api.bulk.finish(operation.id, within=MOVED_WITHIN)
     if len(chosen) == 1 and operation.done:

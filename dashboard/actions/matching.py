@@ -14,11 +14,11 @@ from django import forms
 from django.http import QueryDict
 
 from dashboard import reads
-from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told
+from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told, key_for
 from dashboard.actions.jobs import BY_VERB
 from dashboard.actions.steering import offer_pools, pool_field, priority_field, with_target
 from dashboard.filters import Filters
-from dashboard.formats import count, moment, plural, read_moment
+from dashboard.formats import count, exactly, moment, read_moment
 from dashboard.links import bulk_url
 from dashboard.permissions import may, may_reach
 from jobs import api
@@ -109,7 +109,7 @@ class MatchingAction(Action):
             return Question(f"{self.label}?", "", (), number=0, nothing_left=self._cannot(filters))
         number, exact = reads.count_within(selection, COUNT_SECONDS)
         return Question(
-            f"{self.label} {plural(number, 'job') if exact else f'more than {count(number)} jobs'}?",
+            f"{self.label} {exactly(number, 'job') if exact else f'more than {count(number)} jobs'}?",
             self.says
             if exact
             else f"{self.says} They are counted first, which takes a while; then you are asked again.",
@@ -122,7 +122,7 @@ class MatchingAction(Action):
                 *filters.pairs,
                 ("until", selection.until.isoformat() if selection.until else ""),
                 ("number", str(number if exact else 0)),
-                ("key", given.get("key") or api.bulk.new_id()),
+                key_for(given),
             ),
             nothing_left=f"Nothing is left to {self.label.lower()}: somebody was faster, or the jobs have moved on.",
         )
@@ -136,8 +136,13 @@ class MatchingAction(Action):
 
 
 def read(action: MatchingAction, given: QueryDict, now: Any) -> tuple[Filters, JobFilter]:
-    """The filter, and the selection frozen at ``until``; without states where the action suits none of the filter's."""
+    """The filter, and the selection frozen at ``until``; without states where the action suits none of the filter's.
+
+    Refused for a word that cannot be used: without it more jobs would match than somebody meant.
+    """
     filters = Filters.read(given)
+    if filters.problems:
+        raise Refused(f"Nothing was done: {' '.join(filters.problems)}")
     until = read_moment(given.get("until", "")[:40]) or now
     wanted = filters.states or tuple(str(state) for state in USUAL[action.bulk])
     fits = all(JobState(state) in action.states for state in wanted)
@@ -157,7 +162,7 @@ def _perform(verb: BulkAction, order: Order) -> Told:
         confirmed=number_of(order.given.get("number")),
         rate=order.values["rate"],
         trial=order.values["trial"] or 0,
-        id=order.given.get("key", "")[:40] or None,
+        id=order.key,
         pool=order.values.get("to"),
         priority=order.values.get("priority"),
     )

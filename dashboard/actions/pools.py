@@ -9,7 +9,7 @@ from django import forms
 from django.http import QueryDict
 
 from dashboard import reads
-from dashboard.actions.base import Action, ActionForm, Order, Question, Told
+from dashboard.actions.base import Action, ActionForm, Order, Question, Told, key_for
 from dashboard.actions.pausing import SAYS, PauseForm, options
 from dashboard.deeds import EVERY_ONE
 from dashboard.formats import count, plural
@@ -168,7 +168,7 @@ def _purge(order: Order) -> Told:
         action,
         api.JobFilter(pool=order.id, states=states),
         confirmed=EVERY_ONE,
-        id=order.given.get("key", "")[:40] or None,
+        id=order.key,
     )
     return Told(f"Pool {order.id} is being purged of {order.values['what']} jobs.", goto=bulk_url(operation.id))
 
@@ -180,7 +180,7 @@ class PurgeAction(Action):
             f"Purge pool {ids[0] if ids else ''}?",
             self.says,
             ids,
-            hidden=(("key", given.get("key") or api.bulk.new_id()),),
+            hidden=(key_for(given),),
         )
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
 from django.http import QueryDict
 
 from dashboard import reads
-from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told
+from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told, key_for
 from dashboard.actions.pausing import WAIT_SECONDS
 from dashboard.formats import plural
 from dashboard.links import run_url
@@ -22,9 +23,6 @@ from jobs import api
 from jobs.api.reach import Reach
 from jobs.core.workflow import RunFacts
 from jobs.exceptions import RunNotFound
-
-MOST_ASKED = 1_000
-"""Jobs of a run that are asked for their pool; a larger run counts as one that reaches every pool."""
 
 
 class PayloadForm(ActionForm):
@@ -79,7 +77,7 @@ class RunAction(Action):
     panel: str = "workflows"
 
     def pools_of(self, ids: tuple[str, ...]) -> Reach:
-        return api.reach.together(map(_pools_of, ids))
+        return reads.reach_of_runs(ids)
 
 
 class StartAction(Action):
@@ -87,6 +85,9 @@ class StartAction(Action):
 
     def pools_of(self, ids: tuple[str, ...]) -> Reach:
         return api.reach.together(map(api.reach.of_workflow, ids))
+
+    def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
+        return replace(super().question(ids, given), hidden=(key_for(given),))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,22 +126,6 @@ def _waiting(run_id: str) -> list[Any]:
         return list(reads.run_waiting(run_id))
     except (RunNotFound, *UNREACHABLE):
         return []
-
-
-def _pools_of(run_id: str) -> Reach:
-    """None where a node may come to run in any pool."""
-    try:
-        nodes = reads.run_nodes(reads.run(run_id))
-    except RunNotFound:
-        return frozenset()
-    asked = [view.job for view in nodes if view.job and not view.node.pool]
-    unknown = any(view.node.type and not view.job and not view.node.pool for view in nodes)
-    if unknown or len(asked) > MOST_ASKED:
-        return None
-    jobs = [job for job in reads.jobs_by_id(asked) if job is not None]
-    own = frozenset({job.pool for job in jobs} | {view.node.pool for view in nodes if view.node.pool})
-    groups = (api.reach.of_node(view.node) for view in nodes if view.node.workflow is not None)
-    return api.reach.together([own, *groups])
 
 
 def _cancel(order: Order) -> Told:
@@ -196,7 +181,10 @@ def _reject(order: Order) -> Told:
 
 
 def _start(order: Order) -> Told:
-    run = api.workflows.start(order.id, order.values["payload"], started_by=order.by)
+    if order.key:
+        with suppress(RunNotFound):
+            return Told("The run had been started already: this is it.", goto=run_url(reads.run(order.key).id))
+    run = api.workflows.start(order.id, order.values["payload"], id=order.key, started_by=order.by)
     return Told(f"{run.name} was started.", goto=run_url(run.id))
 
 

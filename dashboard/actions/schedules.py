@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from time import monotonic
 from typing import Any
@@ -15,12 +15,13 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from dashboard import reads
-from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told
+from dashboard.actions.base import Action, ActionForm, Order, Question, Refused, Told, key_for
 from dashboard.actions.matching import NumberForm, number_of
 from dashboard.filters import moment_of
 from dashboard.formats import count, moment, plural
 from jobs import api
 from jobs.api.reach import Reach
+from jobs.exceptions import DuplicateJob
 
 BACKFILL_SECONDS = 8.0
 """So long a page works on a backfill."""
@@ -32,7 +33,10 @@ class ScheduleForm(ActionForm):
 
 
 def _run(order: Order) -> Told:
-    job = _with_database(api.schedules.run, order.id, by=order.by)
+    try:
+        job = _with_database(api.schedules.run, order.id, by=order.by, id=order.key)
+    except DuplicateJob:
+        return Told(f"{order.id} had been started already: job {order.key}.")
     return Told(f"{order.id} was started: job {job.id}.")
 
 
@@ -111,6 +115,12 @@ class ScheduleAction(Action):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunAction(ScheduleAction):
+    def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
+        return replace(super().question(ids, given), hidden=(key_for(given),))
+
+
+@dataclass(frozen=True, kw_only=True)
 class BackfillAction(ScheduleAction):
     def question(self, ids: tuple[str, ...], given: QueryDict) -> Question:
         name = ids[0] if ids else ""
@@ -134,7 +144,7 @@ class BackfillAction(ScheduleAction):
 
 
 ACTIONS: tuple[Action, ...] = (
-    ScheduleAction(
+    RunAction(
         noun="schedule",
         verb="run",
         label="Run now",

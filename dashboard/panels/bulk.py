@@ -10,7 +10,7 @@ from django.http import HttpRequest
 
 from dashboard import reads
 from dashboard.filters import words_of
-from dashboard.formats import count, duration, plural
+from dashboard.formats import count, duration, exactly, plural
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.trials import trial_of
@@ -62,7 +62,7 @@ class Line:
         """``Resubmit 4,812 jobs``"""
         action = self.operation.request.action
         verb = "Set priority of" if action == "prioritize" else action.replace("-", " ").capitalize()
-        many = "jobs" if self.operation.state == "selecting" else plural(self.operation.total, "job")
+        many = "jobs" if self.operation.state == "selecting" else exactly(self.operation.total, "job")
         return f"Undo: {verb.lower()} {many}" if self.operation.request.undoes else f"{verb} {many}"
 
     @property
@@ -70,8 +70,8 @@ class Line:
         """What its button does while it waits: ``Resubmit 4,812 jobs``, after a trial ``Resubmit the other 4,802``."""
         if not self.operation.handled:
             return self.title
-        verb = self.title.rpartition(plural(self.operation.total, "job"))[0].strip()
-        return f"{verb} the other {count(self.left)}"
+        verb = self.title.rpartition(exactly(self.operation.total, "job"))[0].strip()
+        return f"{verb} the other {self.left:,}"
 
     @property
     def call_off(self) -> str:
@@ -124,16 +124,16 @@ class Line:
                 found = plural(operation.total, "job matches", "jobs match")
                 return f"{found} of {count(operation.looked)} looked at so far."
             case "waiting" if not operation.handled:
-                return f"{plural(operation.total, 'job matches', 'jobs match')}. Nothing has been done yet."
+                return f"{exactly(operation.total, 'job matches', 'jobs match')}. Nothing has been done yet."
             case "waiting":
-                return f"{plural(operation.done, 'job')} of {count(operation.total)} {done} to try."
+                return f"{exactly(operation.done, 'job')} of {operation.total:,} {done} to try."
         if self.begins_in:
-            return f"{plural(operation.total, 'job')} will be {done} in {duration(self.begins_in)}."
-        text = f"{count(operation.done)} of {plural(operation.total, 'job')} {done}"
-        text += f", {count(operation.refused)} could not be" if operation.refused else ""
-        text += f", of {count(operation.unsure)} it is not known" if operation.unsure else ""
+            return f"{exactly(operation.total, 'job')} will be {done} in {duration(self.begins_in)}."
+        text = f"{operation.done:,} of {exactly(operation.total, 'job')} {done}"
+        text += f", {operation.refused:,} could not be" if operation.refused else ""
+        text += f", of {operation.unsure:,} it is not known" if operation.unsure else ""
         if operation.state == "cancelled":
-            return f"{text}. The other {count(self.left)} are as they were." if self.left else f"{text}."
+            return f"{text}. The other {self.left:,} are as they were." if self.left else f"{text}."
         return f"{text}. {self._forecast}".strip()
 
     @property

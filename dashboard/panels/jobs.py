@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +13,12 @@ from dashboard import reads, saved, stories, timeline
 from dashboard.actions.jobs import bulk_actions, possible
 from dashboard.actions.matching import matching_actions
 from dashboard.filters import Filters
+from dashboard.formats import read_number
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.panels.bulk import under_way
 from dashboard.permissions import OPERATE, may
+from jobs.api import Page
 from jobs.core.job import Job
 from jobs.core.states import JobState
 
@@ -78,15 +81,16 @@ class Jobs(Panel):
     def updates(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         """The rows an open page shows, as they are now, and how many newer ones there are.
 
-        ``shown`` repeats the ids of the page's rows. A row whose job has gone or no longer matches is marked, not
-        dropped: nothing moves under the reader's hand.
+        ``shown`` repeats the ids of the page's rows, as many as an address holds; ``rows`` is their number. A row whose
+        job has gone or no longer matches is marked, not dropped: nothing moves under the reader's hand.
         """
         filters = self.filters(request)
         selection = filters.selection(overall.now)
-        ids = request.GET.getlist("shown")[:SHOWN_MAX]
+        told = request.GET.getlist("shown")
+        ids, of_page = told[:SHOWN_MAX], max(len(told), read_number(request.GET.get("rows", "")))
         found = {job.id: job for job in reads.jobs_by_id(ids) if job is not None} if ids else {}
         page = None if filters.cursor else reads.jobs(selection, "", filters.limit)
-        newer = len([job for job in page.items if job.id not in found]) if page is not None else 0
+        newer = _newer(page, ids, of_page, filters.limit) if page is not None else 0
         return {
             "filters": filters,
             "page": page,
@@ -101,6 +105,18 @@ class Jobs(Panel):
             "newer": newer,
             "newer_is_page": newer >= filters.limit,
         }
+
+
+def _newer(page: Page, shown: Sequence[str], rows: int, limit: int) -> int:
+    """How many jobs of the first page are news to an open one that has so many rows and shows at least these.
+
+    Unless those were all that there was, what stands below them is none: it has moved up as others left.
+    """
+    first, known = [job.id for job in page.items], set(shown)
+    is_cut = page.next_cursor is not None and len(first) < limit  # a few large jobs fill a page
+    is_all = len(shown) == rows < limit and not is_cut
+    last = max((place for place, id in enumerate(first) if id in known), default=len(first))
+    return sum(id not in known for id in (first if is_all else first[:last]))
 
 
 def peek(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:

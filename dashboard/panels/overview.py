@@ -146,7 +146,7 @@ def troubled_first(overall: Overall) -> list[dict[str, Any]]:
         key=lambda pool: (
             not standing.unserved(pool),
             not standing.is_late(pool),
-            not pool["paused"],
+            not standing.pause_of(pool),
             pool["name"],
         ),
     )

@@ -82,6 +82,14 @@ def _sentence(overall: Overall, unserved: list[str]) -> str:
     late = [pool["name"] for pool in overall.pools if standing.is_late(pool)]
     if late:
         return f"Late: {', '.join(late[:3])}."
+    held = [pool["name"] for pool in overall.pools if pool["ready"] and standing.pause_of(pool)]
+    if overall.paused and held:
+        return f"{plural(overall.count('ready') or 0, 'job')} ready, and everything is paused."
+    if held:
+        more = f" and {len(held) - 3} more" if len(held) > 3 else ""
+        return (
+            f"Paused with ready jobs: {', '.join(held[:3])}{more}. Elsewhere every pool has a worker, and none is late."
+        )
     return "Every pool with ready jobs has a worker, and none is late."
 
 
@@ -153,6 +161,8 @@ def finding(pool: Mapping[str, Any], settings: PoolSettings) -> str:
     ready, slots, running = pool["ready"], pool["slots_actual"] or 0, pool["leased"]
     if pool["paused"]:
         return standing.paused_words(dict(pool["paused"])) + (f" {plural(ready, 'job')} ready." if ready else "")
+    if standing.pause_of(dict(pool)):
+        return f"Everything is paused; {plural(ready, 'job')} ready." if ready else "Everything is paused."
     if not pool["workers"]:
         return (
             f"No worker serves it; {plural(ready, 'job')} ready."

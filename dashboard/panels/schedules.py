@@ -12,7 +12,7 @@ from django.urls import NoReverseMatch, reverse
 
 from dashboard import forecasts, reads
 from dashboard.firings import STRIP, Line, troubled_first
-from dashboard.formats import plural
+from dashboard.formats import plural, read_number
 from dashboard.overall import Overall
 from dashboard.panels.base import Badge, Panel
 from dashboard.permissions import OPERATE, may
@@ -60,7 +60,7 @@ def _all(request: HttpRequest, overall: Overall) -> dict[str, Any]:
     search, state = request.GET.get("search", "")[:SEARCH_MAX].strip(), request.GET.get("state", "")
     matching = troubled_first(_matching(rows, search, state, overall.late), overall.late)
     pages = max(1, -(-len(matching) // PER_PAGE))
-    page = min(max(1, _number(request.GET.get("page", ""))), pages)
+    page = min(max(1, read_number(request.GET.get("page", ""))), pages)
     shown = matching[(page - 1) * PER_PAGE : page * PER_PAGE]
     lines = _lines(shown, overall, STRIP)
     return {
@@ -168,7 +168,3 @@ def _admin(request: HttpRequest, view: str, *arguments: Any) -> str:
     with suppress(NoReverseMatch):
         return reverse(f"admin:jobs_schedule_{view}", args=arguments)
     return ""
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 1

@@ -15,11 +15,16 @@ from jobs import api
 from jobs.api import BulkOperation, ErrorGroup, JobFilter, LogPage, Page, Reason
 from jobs.api.audit import AuditFilter, AuditRecord
 from jobs.core.job import Job
+from jobs.core.states import JobState
 from jobs.exceptions import JobNotFound, WrongState
 
 LOOKS_AT = 1_000
 """A list looks at so many jobs for those that a filter wants before it answers, and offers to look further: with any
 backlog it answers at once."""
+
+FIRST = 50
+MOST_BYTES = 8 * 1_048_576
+"""Of payloads and results of one page, about: a hundred readers at once must not fill the memory of a web process."""
 
 
 class Groups(NamedTuple):
@@ -35,10 +40,26 @@ def _shown(job: Job) -> Job:
 
 
 def jobs(selection: JobFilter, cursor: str, limit: int) -> Page:
-    """One page of the list. OptionInvalid for a cursor that is not one of ours."""
+    """One page of the list; shorter than asked for where jobs are large. OptionInvalid for a cursor that is not one of
+    ours.
+    """
     with asking():
-        page = api.list_jobs(selection, cursor=cursor or None, limit=limit, look_at=LOOKS_AT)
+        page = _within_bytes(selection, cursor, limit, LOOKS_AT)
     return msgspec.structs.replace(page, items=[_shown(job) for job in page.items])
+
+
+def _within_bytes(selection: JobFilter, cursor: str, limit: int, look_at: int) -> Page:
+    """The first few tell how large jobs are: no more of them are read than fit."""
+    page = api.list_jobs(selection, cursor=cursor or None, limit=min(limit, FIRST), look_at=look_at)
+    left = look_at - page.scanned
+    if not page.next_cursor or len(page.items) < FIRST or left <= 0:
+        return page
+    each = sum(len(msgspec.json.encode((job.payload, job.result))) for job in page.items) // len(page.items)
+    fitting = min(limit - FIRST, MOST_BYTES // max(1, each) - FIRST)
+    if fitting <= 0:
+        return page
+    more = api.list_jobs(selection, cursor=page.next_cursor, limit=fitting, look_at=left)
+    return Page(items=page.items + more.items, next_cursor=more.next_cursor, scanned=page.scanned + more.scanned)
 
 
 def job(job_id: str) -> Job:
@@ -79,7 +100,7 @@ def why(job: Job) -> Reason | None:
 def done_to(job_id: str, limit: int) -> Sequence[AuditRecord] | None:
     """What people did to a job, newest first; None where the audit log cannot be read."""
     try:
-        return api.audit.list(AuditFilter(target=job_id), limit=limit).items
+        return api.audit.list(AuditFilter(target=job_id, action="job."), limit=limit).items
     except DatabaseError:
         return None
 
@@ -87,8 +108,8 @@ def done_to(job_id: str, limit: int) -> Sequence[AuditRecord] | None:
 def error_groups(selection: JobFilter, sample: int) -> Groups:
     """The newest ``sample`` dead jobs that match, by what they died of."""
     with asking():
-        found = api.newest_dead(selection, sample, LOOKS_AT)
-        return Groups(api.group_errors(found.jobs), found.is_whole)
+        found = _newest_dead(selection, sample)
+        return Groups(api.group_errors(found.items), is_whole=not found.next_cursor)
 
 
 def error_groups_from(page: Page, selection: JobFilter, sample: int) -> Groups:
@@ -96,7 +117,7 @@ def error_groups_from(page: Page, selection: JobFilter, sample: int) -> Groups:
     jobs, left, older = page.items[:sample], LOOKS_AT - page.scanned, page.next_cursor
     with asking():
         if older and len(jobs) < sample and left > 0:
-            more = api.list_jobs(selection, cursor=older, limit=sample - len(jobs), look_at=left)
+            more = _within_bytes(selection, older, sample - len(jobs), left)
             jobs, older = jobs + more.items, more.next_cursor
         return Groups(api.group_errors(jobs), is_whole=not older and len(page.items) <= sample)
 
@@ -104,7 +125,12 @@ def error_groups_from(page: Page, selection: JobFilter, sample: int) -> Groups:
 def dead_sample(selection: JobFilter, sample: int) -> list[Job]:
     """The newest dead jobs that match, as far as they are among those that are looked at."""
     with asking():
-        return [_shown(job) for job in api.newest_dead(selection, sample, LOOKS_AT).jobs]
+        return [_shown(job) for job in _newest_dead(selection, sample).items]
+
+
+def _newest_dead(selection: JobFilter, sample: int) -> Page:
+    dead = msgspec.structs.replace(selection, states=(JobState.DEAD,))
+    return _within_bytes(dead, "", sample, LOOKS_AT)
 
 
 def count_within(selection: JobFilter, seconds: float) -> tuple[int, bool]:

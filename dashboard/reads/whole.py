@@ -15,7 +15,7 @@ from dashboard.kept import Kept, KeptWhile
 from dashboard.mutes import Quiet
 from dashboard.overall import UNREACHABLE, LastKnown, Overall
 from jobs import api
-from jobs.api import JobFilter, Point, Worker
+from jobs.api import JobFilter, Point, Snapshot, Worker
 from jobs.core.states import JobState
 
 BUDGET_SECONDS = 1.5
@@ -50,11 +50,12 @@ _quiet_dead: KeptWhile[int] = KeptWhile(MUTES_EVERY_SECONDS, QUIET_SECONDS)
 _late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
 _day: Kept[Day] = Kept(DAY_EVERY_SECONDS)
 _fleet: Kept[Fleet] = Kept(FLEET_EVERY_SECONDS)
+_due: Kept[dict[str, datetime]] = Kept(LATE_EVERY_SECONDS)
 
 
 def forget() -> None:
     last_known.forget()
-    for kept in (_late, _day, _fleet, _mutes, _quiet_dead):
+    for kept in (_late, _day, _fleet, _due, _mutes, _quiet_dead):
         kept.forget()
 
 
@@ -76,6 +77,8 @@ def _overall() -> Overall:
         quiet_dead = _dead_that_are_muted(mutes(), {pool.name: pool.dead for pool in snapshot.pools})
         fleet = _fleet.read(lambda: fleet_of(api.workers.list()))
         held = held_hosts(api.workers.list())  # what the snapshot has read
+        overdue = _overdue(snapshot)
+    held_all = msgspec.to_builtins(everything) if everything else None
     return Overall(
         pools=tuple(
             pool.as_dict()
@@ -83,6 +86,7 @@ def _overall() -> Overall:
                 "enqueued_per_second": pool.enqueued_per_second,
                 "parked": pool.parked,
                 "hosts_paused": pool.hosts_paused,
+                "everything_paused": held_all,
             }
             for pool in snapshot.pools
         ),
@@ -91,14 +95,24 @@ def _overall() -> Overall:
         workers=snapshot.workers,
         late=late,
         quiet_dead=quiet_dead,
-        paused=msgspec.to_builtins(everything) if everything else None,
+        paused=held_all,
         held=held,
+        overdue_since=overdue,
         day=_last_day(),
         silent=fleet.silent,
         outdated=fleet.outdated,
         newest=fleet.newest,
         at=snapshot.server_time,
     )
+
+
+def _overdue(snapshot: Snapshot) -> datetime | None:
+    """Since when a job is due that no worker host puts in line: asked for only where none is alive."""
+    waits = snapshot.states.get(JobState.SCHEDULED, 0) + snapshot.states.get(JobState.RETRY_WAIT, 0)
+    if snapshot.workers or not waits:
+        return None
+    first = min(_due.read(api.stats.next_due).values(), default=None)
+    return first if first is not None and first < snapshot.server_time else None
 
 
 def held_hosts(workers: Sequence[Worker]) -> tuple[dict[str, Any], ...]:

@@ -35,6 +35,7 @@ CHANGES_SHOWN = 2000
 """Characters of one side of a change in the audit log."""
 
 register.filter("count", formats.count)
+register.filter("exactly", formats.exactly)
 register.filter("duration", formats.duration)
 register.filter("rate", formats.rate)
 register.filter("size", formats.size)

@@ -14,7 +14,7 @@ from django.http import HttpRequest, QueryDict
 
 from dashboard import reads, stories
 from dashboard.actions import BY_SLUG
-from dashboard.formats import plural
+from dashboard.formats import plural, read_number
 from dashboard.links import run_url
 from dashboard.overall import UNREACHABLE, Overall
 from dashboard.permissions import OPERATE, may
@@ -56,7 +56,6 @@ class Asked:
         def text(name: str) -> str:
             return given.get(name, "")[:200]
 
-        number = text("page")
         return cls(
             run=run,
             view=text("view") if text("view") in VIEWS else "",
@@ -65,7 +64,7 @@ class Asked:
             scope=text("scope"),
             plan=text("plan"),
             state=text("state") if text("state") in set(JobState) else "",
-            page=max(1, int(number)) if number.isascii() and number.isdigit() and len(number) < 7 else 1,
+            page=max(1, read_number(text("page"))),
             against=text("against"),
         )
 

@@ -174,9 +174,11 @@ def new_id() -> str:
 def undo(id: str) -> BulkOperation:
     """Takes back what a resubmit did, as far as it has not begun: its jobs that still wait are cancelled.
 
-    BulkNotFound; WrongState for an operation that cannot be taken back.
+    BulkNotFound; WrongState for an operation that cannot be taken back, or that has done nothing.
     """
     undone = get(id)
+    if undone.is_over and not undone.handled:
+        raise WrongState(f"Bulk operation {id} has done nothing that could be undone.", state=undone.state)
     if undone.request.action != "resubmit" or not undone.is_over:
         raise WrongState(
             f"Bulk operation {id} cannot be undone.",
@@ -216,11 +218,17 @@ def _open(
         audit.record(f"job.{request.action}", f"bulk operation {id}", after=after)
         _tell_hosts()
     found = engine.bulk.get(id)
-    if (found.request.action, found.request.undoes) != (request.action, request.undoes):
+    if _order(found.request) != _order(request):
         raise WrongState(
             f"Bulk operation {id} is another one: {found.request.action}.", state=found.state, fix="Ask again."
         )
     return found
+
+
+def _order(request: BulkRequest) -> BulkRequest:
+    """What is to be done, whoever asks and at which moment: two requests with one id must agree in it."""
+    filter = msgspec.structs.replace(request.filter, until=None)
+    return msgspec.structs.replace(request, filter=filter, by="", source="", reason="")
 
 
 def _refuse_id(id: str) -> None:
@@ -259,11 +267,15 @@ def stop(id: str) -> BulkOperation:
 
 
 def results(id: str, *, first: int = 0) -> Iterator[tuple[str, str]]:
-    """Each job from the part ``first`` on with what became of it: ``done``, ``waits``, or why it was not done."""
+    """Each job from the part ``first`` on with what became of it: ``done``, ``waits``, or why it was not done.
+
+    ``left as it was``: the operation was called off before.
+    """
     operation = get(id)
+    left = "left as it was" if operation.is_over else "waits"
     for number in range(first, operation.parts):
         for job, refused in get_engine().bulk.part(id, number):
-            yield job, refused or ("done" if number < operation.next else "waits")
+            yield job, refused or ("done" if number < operation.next else left)
 
 
 def refusals(id: str, limit: int = 100) -> dict[str, str]:

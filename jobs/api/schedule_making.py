@@ -13,6 +13,7 @@ import msgspec
 from jobs.api import audit, producer
 from jobs.api.handle import JobHandle
 from jobs.api.schedule_rows import get
+from jobs.core import options
 from jobs.core.job import EnqueueRequest, moment
 from jobs.core.schedule.load import count
 from jobs.core.schedule.plan import KEPT_JOBS, Plan, milliseconds_of
@@ -39,12 +40,16 @@ class BackfillProgress(NamedTuple):
     """The latest nominal time that was dealt with."""
 
 
-def run(name: str, *, by: str = "") -> JobHandle:
-    """Makes a job now, whatever is paused; its fire time is this moment. The rhythm does not move. ScheduleNotFound."""
+def run(name: str, *, by: str = "", id: str | None = None) -> JobHandle:
+    """Makes a job now, whatever is paused; its fire time is this moment. The rhythm does not move.
+
+    ``id``: the caller's, so that the same order makes one job. ScheduleNotFound; DuplicateJob, OptionInvalid for an id.
+    """
     engine, row = get_engine(), get(name)
     now = engine.schedules.server_now_ms()
     wanted = request(engine, row.definition())
-    spec = msgspec.structs.replace(wanted.spec, fire_time_ms=now)
+    own = None if id is None else options.check_text("id", id)
+    spec = msgspec.structs.replace(wanted.spec, fire_time_ms=now, id=own)
     [made] = producer.submit(EnqueueRequest(spec=spec, payloads=[wanted.payload]))
     who = by or audit.actor().who
     _note(engine, name, Record(due=now, at=now, outcome="fired", job=made.id, reason="run now", by=who))

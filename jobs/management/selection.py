@@ -183,9 +183,10 @@ def confirmed(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> Job
             fix="Look with --dry-run first, then give --yes.",
         )
     asked_at = api.stats.snapshot().server_time
+    frozen = msgspec.structs.replace(filter, until=asked_at)
     count = _count(output, filter)
     if count == 0:
-        return filter
+        return frozen
     question = f"{verb.capitalize()} {_jobs(count)}?"
     if count > ASK_FOR_THE_NUMBER_FROM:
         agreed = output.ask(f"{question} Type the number to confirm:").replace(",", "") == str(count)
@@ -193,7 +194,7 @@ def confirmed(output: Output, filter: JobFilter, verb: str, *, yes: bool) -> Job
         agreed = output.ask(f"{question} [y/N]").lower() in {"y", "yes"}
     if not agreed:
         raise CommandFailed("Nothing was changed", exit=Exit.FAILED, code="not_confirmed")
-    return msgspec.structs.replace(filter, until=asked_at)
+    return frozen
 
 
 def in_background(output: Output, action: BulkAction, filter: JobFilter, *, rate: float | None = None) -> None:

@@ -214,7 +214,9 @@ async function fetchRows() {
   const body = document.getElementById("rows");
   const url = new URL(panel.dataset.fragment, location.href);
   url.searchParams.set("updates", "1");
-  for (const row of body.querySelectorAll(":scope > .is-row")) {
+  const shownRows = body.querySelectorAll(":scope > .is-row");
+  url.searchParams.set("rows", shownRows.length);
+  for (const row of shownRows) {
     if (url.href.length > LONGEST_ADDRESS) break;
     url.searchParams.append("shown", row.dataset.key);
   }

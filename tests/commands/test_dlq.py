@@ -326,10 +326,10 @@ def asked(monkeypatch, capsys):
     """Runs ``dlq discard --all`` before a person who answers; tells the exit code and what was asked."""
     from jobs.management.commands.dlq import Command
 
-    def run(answer, count=1):
+    def run(answer, count=1, meanwhile=lambda: None):
         monkeypatch.setattr("sys.stdin", Person(answer))
         monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-        monkeypatch.setattr(api, "count_matching", lambda filter: count)
+        monkeypatch.setattr(api, "count_matching", lambda filter: meanwhile() or count)
         try:
             Command().run_from_argv(["manage.py", "dlq", "discard", "--all", "--no-color"])
         except SystemExit as end:
@@ -362,6 +362,17 @@ def test_what_dies_while_a_person_thinks_is_not_swept_in(asked, dead, monkeypatc
 
     assert asked("y")[0] == 0
     assert api.get_jobs([before]) == [None]
+    assert state(after[0]) is JobState.DEAD
+
+
+def test_where_there_is_nothing_to_ask_about_what_dies_meanwhile_is_left_alone(asked, dead):
+    after = []
+
+    def die():
+        time.sleep(0.01)
+        after.append(dead())
+
+    assert asked("", count=0, meanwhile=die)[0] == 0
     assert state(after[0]) is JobState.DEAD
 
 

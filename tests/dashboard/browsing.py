@@ -45,3 +45,16 @@ def tags(response: Any) -> list[tuple[str, dict[str, str | None]]]:
     reader = _Reader()
     reader.feed(response.content.decode())
     return reader.tags
+
+
+def hidden(page: object) -> dict[str, str]:
+    """The hidden fields of the page's confirmation form."""
+    fields: dict[str, str] = {}
+    in_question = False
+    for tag, attributes in tags(page):
+        if tag == "form":  # the frame of the page has forms of its own, for theme and log-out
+            in_question = "confirm" in str(attributes.get("class", ""))
+        elif in_question and tag == "input" and attributes.get("type") == "hidden":
+            fields[str(attributes["name"])] = str(attributes["value"])
+    fields.pop("csrfmiddlewaretoken", None)
+    return fields

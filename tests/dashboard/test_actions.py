@@ -18,22 +18,9 @@ from jobs import api
 from jobs.engine import reset_engine
 from jobs.models import AuditEntry
 from jobs.services.bulk import BulkWorker
-from tests.dashboard.browsing import send, tags, text
+from tests.dashboard.browsing import hidden, send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
-
-
-def hidden(page: object) -> dict[str, str]:
-    """The hidden fields of the page's confirmation form."""
-    fields: dict[str, str] = {}
-    in_question = False
-    for tag, attributes in tags(page):
-        if tag == "form":  # the frame of the page has forms of its own, for theme and log-out
-            in_question = "confirm" in str(attributes.get("class", ""))
-        elif in_question and tag == "input" and attributes.get("type") == "hidden":
-            fields[str(attributes["name"])] = str(attributes["value"])
-    fields.pop("csrfmiddlewaretoken", None)
-    return fields
 
 
 class TestOne:
@@ -196,7 +183,7 @@ class TestAllThatMatch:
     def test_a_moment_that_no_clock_shows_is_none(self, operator: Client, shop: Shop, until: str) -> None:
         shop.dead()
 
-        page = operator.get("/dashboard/actions/matching/resubmit/", {"state": "dead", "until": until, "since": until})
+        page = operator.get("/dashboard/actions/matching/resubmit/", {"state": "dead", "until": until})
 
         assert page.status_code == 200
         assert "Resubmit 1 job?" in text(page)
@@ -219,6 +206,52 @@ class TestAllThatMatch:
 
         assert "is another one: cancel" in text(administrator.get(answer["Location"]))
         assert [found.request.action for found in api.bulk.newest()] == ["cancel"]
+
+    def test_a_number_of_millions_is_told_to_the_last_job(
+        self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reads, "count_within", lambda selection, seconds: (1_234_567, True))
+
+        words = text(self.question(operator))
+
+        assert "Resubmit 1,234,567 jobs?" in words
+        assert "Go back Resubmit 1,234,567 jobs" in words
+        assert "m jobs" not in words
+
+    def test_a_key_that_was_used_for_another_priority_starts_nothing_and_says_so(
+        self, operator: Client, shop: Shop
+    ) -> None:
+        job_id = shop.ready()
+        question = self.question(operator, "prioritize", state="ready")
+        self.answer(operator, question, "prioritize", priority="5")
+
+        again = self.answer(operator, question, "prioritize", priority="9")
+        self.work(shop)
+
+        assert "is another one" in text(operator.get(again["Location"]))
+        assert shop.engine.jobs.get(job_id).priority == 5
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            {"state": "leesed"},
+            {"state": "dead", "since": "yesterday"},
+            {"state": "dead", "older": "long"},
+            {"state": "dead", "attempts": "many"},
+            {"state": "dead", "type": "*.send"},
+        ],
+    )
+    def test_a_word_that_cannot_be_used_does_not_make_it_act_on_more(
+        self, words: dict[str, str], operator: Client, shop: Shop
+    ) -> None:
+        shop.dead()
+        address = "/dashboard/actions/matching/resubmit/"
+
+        asked = operator.get(address, words)
+        done = send(operator, address, {**words, "until": datetime.now(UTC).isoformat(), "number": "1"}, script=True)
+
+        assert "Nothing was done: " in text(operator.get(asked["Location"]))
+        assert (done.status_code, api.bulk.newest()) == (400, [])
 
     def test_a_large_number_has_to_be_typed(
         self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
@@ -319,6 +352,35 @@ class TestAllThatMatch:
 
         assert "called off: nothing was done" in text(administrator.get(called_off["Location"]))
         assert shop.state(job_id) == "dead"
+
+    def test_stopped_with_jobs_in_the_hand_of_a_host_it_does_not_say_that_nothing_was_done(
+        self, operator: Client, shop: Shop
+    ) -> None:
+        shop.dead()
+        self.answer(operator, self.question(operator))
+        BulkWorker(shop.engine).step()  # chooses the jobs
+        shop.engine.bulk.take("a host")
+        [operation] = api.bulk.newest()
+
+        stopped = send(operator, "/dashboard/actions/bulk/cancel/", {"id": operation.id}, script=True).json()
+
+        assert stopped["message"] == "It stops when the jobs that a worker host has in hand have been dealt with."
+
+    def test_what_was_called_off_before_it_began_leaves_its_jobs_as_they_were_also_when_undone(
+        self, operator: Client, shop: Shop
+    ) -> None:
+        jobs = [shop.dead() for _ in range(3)]
+        operation = api.bulk.start("resubmit", api.JobFilter(), confirmed=0)
+        self.work(shop)
+        api.bulk.stop(operation.id)
+        api.resubmit_many(jobs)  # somebody else, who wants them to run
+
+        refused = send(operator, "/dashboard/actions/bulk/undo/", {"id": operation.id})
+        self.work(shop)
+
+        assert "has done nothing that could be undone" in text(operator.get(refused["Location"]))
+        assert {shop.state(job_id) for job_id in jobs} == {"ready"}
+        assert {what for _, what in api.bulk.results(operation.id)} == {"left as it was"}
 
     def test_a_resubmit_is_undone_as_far_as_it_has_not_begun(self, operator: Client, shop: Shop) -> None:
         waiting, begun = shop.dead(), shop.dead()

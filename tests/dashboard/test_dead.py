@@ -17,7 +17,7 @@ from jobs.core.job import Attempt
 from jobs.core.states import JobState
 from jobs.models import AuditEntry
 from jobs.registry import registry
-from tests.dashboard.browsing import send, tags, text
+from tests.dashboard.browsing import hidden, send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
 
@@ -290,6 +290,16 @@ class TestNewJob:
         assert found.payload == {"amount": 7, "items": ["a", "b"], "dry": True}
         assert (found.state, found.priority, found.tags) == ("scheduled", 3, ["eu", "checkout"])
         assert AuditEntry.objects.get().action == "job.enqueue"
+
+    def test_sent_twice_it_is_one_job(self, login: Login, shop: Shop) -> None:
+        maker = login("maker")
+        fields = hidden(maker.get(self.url, {"type": "shop.charge"})) | {"argument-amount": "7"}
+
+        answers = [send(maker, self.url, fields) for _ in range(2)]
+
+        assert answers[0]["Location"] == answers[1]["Location"]
+        assert "had been made already" in text(maker.get(answers[1]["Location"]))
+        assert len(api.list_jobs(api.JobFilter()).items) == 1
 
     @pytest.mark.parametrize(
         ("fields", "said"),

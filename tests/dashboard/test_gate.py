@@ -111,6 +111,15 @@ async def test_addresses_of_the_project_are_none_of_its_business(address: str) -
     assert await asked.answer() == (204, "")
 
 
+@pytest.mark.parametrize("address", ["/dashboard/jobs/", "/api/v1/jobs"])
+async def test_an_address_that_is_no_text_is_refused_with_the_headers_of_every_answer(address: str) -> None:
+    asked = Asked(address, [])
+    asked.scope |= {"method": "GET", "query_string": b"search=\xff"}
+
+    assert await asked.answer() == (400, "request_invalid")
+    assert b"content-security-policy" in dict(asked.sent[0]["headers"])
+
+
 async def test_without_a_limit_nothing_is_too_large(settings: Any) -> None:
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = None
     asked = Asked("/api/v1/jobs", [b"x" * (LIMIT + 1)] * 2, transfer_encoding="chunked", **TOKEN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -62,6 +63,14 @@ def test_guessing_is_braked_for_that_name_alone(browser: Client, user: Callable[
     assert right.status_code == 429
     assert "Too many wrong passwords." in text(right)
     assert other.status_code == 302
+
+
+def test_a_cache_that_keeps_nothing_brakes_nobody_and_breaks_nothing(browser: Client, settings: Any) -> None:
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+
+    answers = [send(browser, "/accounts/login/", {"username": "viewer", "password": word}) for word in ("x", "viewer")]
+
+    assert [answer.status_code for answer in answers] == [200, 302]
 
 
 def test_logging_out_takes_a_post_and_ends_the_session(browser: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -88,6 +89,14 @@ class TestFindings:
         day = Day(release="9f3c2ab", released_at=ago(minutes=5))
 
         assert "deploy" not in needs.needs(overall(day, dead=4), [group()], 4)[0].cause
+
+    def test_of_a_sample_with_muted_errors_in_it_no_beginning_is_told(self) -> None:
+        """200 died, 100 of them of a muted error: the newest 100 are as many as those that shout, and not the same."""
+        seen = replace(overall(dead=200), quiet_dead=100)
+
+        (need,) = needs.needs(seen, [group(count=30)], 100)
+
+        assert need.cause == "30 of the newest 100 are one error of charge: Declined: no funds."
 
     @pytest.mark.parametrize(
         ("hosts", "silent", "outdated"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
@@ -12,6 +13,8 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.html import escape
 
+from dashboard.reads import of_jobs
+from jobs import api
 from jobs.core.job import JobSpec, Unique
 from jobs.core.pause import EVERYTHING
 from tests.dashboard.browsing import tags, text
@@ -151,7 +154,7 @@ class TestJobs:
         page = viewer.get("/dashboard/jobs/").content.decode()
 
         assert page.count('data-tick="until"') == 2
-        assert "Starts in" not in page
+        assert "ue in" not in page
         assert "Attempt 2 is next. Declined: insufficient funds" in page
 
     @pytest.mark.parametrize("state", STATES)
@@ -221,6 +224,48 @@ class TestJobs:
 
         assert "Everything is paused by ana" in text(viewer.get("/dashboard/jobs/"))
 
+    def test_a_page_of_large_jobs_is_as_long_as_fits_and_leads_on_to_the_others(
+        self, viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(of_jobs, "FIRST", 2)
+        monkeypatch.setattr(of_jobs, "MOST_BYTES", 5_000)
+        large = [shop.ready(payload={"text": "x" * 1_000}, pool="large") for _ in range(8)]
+        small = [shop.ready(pool="small") for _ in range(8)]
+
+        first = viewer.get("/dashboard/jobs/", {"pool": "large", "limit": 8})
+        second = viewer.get(link(first, rel="next"))
+
+        assert rows(first) == large[:4]
+        assert rows(second) == large[4:]
+        assert rows(viewer.get("/dashboard/jobs/", {"pool": "small", "limit": 8})) == small
+
+    def newer(self, viewer: Client, shown: list[str], **words: Any) -> str:
+        """How many newer ones an open page with these rows is told of."""
+        words = {"updates": "1", "shown": shown, "rows": len(shown), **words}
+        page = viewer.get("/dashboard/fragments/jobs/", words).content.decode()
+        return page.partition('data-newer="')[2].partition('"')[0]
+
+    def test_what_moves_up_as_others_leave_is_not_called_new(self, viewer: Client, shop: Shop) -> None:
+        first, second, third = (shop.dead() for _ in range(3))
+        shown = [third, second]
+        shop.engine.jobs.resubmit(second)
+        assert self.newer(viewer, shown, state="dead", limit=2) == "0"
+
+        shop.dead()
+        assert self.newer(viewer, shown, state="dead", limit=2) == "1"
+        assert self.newer(viewer, [third, first], state="dead", limit=50) == "1"
+
+    def test_rows_that_do_not_fit_into_an_address_are_not_called_new(self, viewer: Client, shop: Shop) -> None:
+        jobs = [shop.dead() for _ in range(6)][::-1]
+
+        assert self.newer(viewer, jobs[:3], rows=6, state="dead", limit=50) == "0"
+
+    def test_what_comes_last_in_a_short_list_is_new(self, viewer: Client, shop: Shop) -> None:
+        shown = [shop.ready()]
+        shop.ready()
+
+        assert self.newer(viewer, shown, state="ready") == "1"
+
 
 class TestSearch:
     @pytest.mark.parametrize("state", STATES)
@@ -243,7 +288,7 @@ class TestJob:
     @pytest.mark.parametrize(
         ("state", "says"),
         [
-            ("scheduled", "Starts in 59 min."),
+            ("scheduled", "Due in 59 min."),
             ("ready", "No worker serves pool default."),
             ("leased", "Running for 0 s."),
             ("retry_wait", "Attempt 1 failed. Declined: insufficient funds."),
@@ -267,6 +312,20 @@ class TestJob:
         assert re.search(r"Attempt 2 Declined: insufficient funds .* Attempt 1 same error", words)
         assert words.count('File "/srv/shop/billing.py", line 88, in settle') == 2
         assert '"invoice": 1 key "lines": 2 items 0: 1 1: 2' in words
+
+    def test_a_time_that_has_passed_is_not_promised(self, viewer: Client, shop: Shop) -> None:
+        job_id = shop.ready(delay_ms=1)
+        time.sleep(0.05)
+
+        words = text(viewer.get("/dashboard/jobs/", {"peek": job_id}))
+
+        assert "Due since 0 s, and stands in line when a worker looks." in words
+
+    def test_what_was_done_to_a_thing_of_the_same_name_was_not_done_to_it(self, viewer: Client, shop: Shop) -> None:
+        shop.ready(id="default")
+        api.pools.pause("default", reason="disk full")
+
+        assert "What people did" not in text(viewer.get("/dashboard/jobs/default/"))
 
     def test_a_resubmitted_job_keeps_what_happened_before(self, viewer: Client, shop: Shop) -> None:
         job_id = shop.dead()

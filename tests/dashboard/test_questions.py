@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -14,6 +15,7 @@ from dashboard import questions, reads, standing
 from dashboard.day import Day
 from dashboard.figures import figures
 from dashboard.overall import Overall
+from jobs import api
 from tests.dashboard.browsing import text
 from tests.dashboard.seeding import Shop
 
@@ -122,6 +124,52 @@ def test_the_nine_counters_add_up_to_the_jobs_there_are_while_they_move(viewer: 
         moving.join()
 
     assert sums == {len(jobs)}
+
+
+def test_jobs_that_nobody_puts_in_line_are_late_and_need_somebody(viewer: Client, shop: Shop) -> None:
+    shop.many(2, delay_ms=1)
+    time.sleep(0.05)
+
+    page = text(viewer.get("/dashboard/"))
+
+    assert "Scheduled jobs are due and stand in no line" in page
+    assert "Nothing needs you" not in page
+    assert "jobs are due, and no worker is alive" in answer(viewer, "Is anything late?")
+    assert "Never jobs are due" in answer(viewer, "When do the pools drain?")
+    assert answer(viewer, "Are we keeping up?").startswith(" No ")
+
+
+def test_jobs_that_are_due_later_need_nobody(viewer: Client, shop: Shop) -> None:
+    shop.scheduled()
+
+    assert "Nothing needs you" in text(viewer.get("/dashboard/"))
+    assert answer(viewer, "Is anything late?").startswith(" Nothing ")
+
+
+def test_while_everything_is_paused_nothing_is_said_to_drain_or_to_keep_up(viewer: Client, shop: Shop) -> None:
+    shop.many(3)
+    shop.worker()
+    api.scheduler.pause(reason="disk move")
+
+    assert "Paused default paused" in answer(viewer, "When do the pools drain?")
+    assert answer(viewer, "Are we keeping up?").startswith(" Paused ")
+    pools = text(viewer.get("/dashboard/pools/"))
+    assert "3 jobs ready, and everything is paused." in pools
+    assert "default paused with everything" in pools
+    assert "Everything is paused; 3 jobs ready." in text(viewer.get("/dashboard/pools/", {"name": "default"}))
+
+
+def test_what_waits_long_in_a_paused_pool_is_not_passed_over(
+    viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "LATE_SECONDS", -1.0)
+    shop.ready(pool="reports")
+    shop.worker(pools={"reports": 1})
+    api.pools.pause("reports", reason="disk move")
+
+    assert ", save in reports (paused)" in answer(viewer, "Is anything late?")
+    assert answer(viewer, "Are we keeping up?").startswith(" Paused ")
+    assert "Paused with ready jobs: reports." in text(viewer.get("/dashboard/pools/"))
 
 
 def counters(viewer: Client) -> list[str]:

@@ -19,7 +19,7 @@ from jobs.api.forecast import Forecast, ForecastMinute
 from jobs.core.schedule.strip import strip
 from jobs.models import Schedule
 from jobs.registry import registry
-from tests.dashboard.browsing import send, tags, text
+from tests.dashboard.browsing import hidden, send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
 from tests.dashboard.test_pages import MARK
@@ -252,6 +252,16 @@ class TestActions:
         act(operator, "resume", "nightly")
         assert not Schedule.objects.get().is_paused
         assert len(api.list_jobs(api.JobFilter()).items) == 1
+
+    def test_sent_twice_run_now_makes_one_job(self, operator: Client, shop: Shop) -> None:
+        schedule("nightly")
+        question = hidden(operator.get("/dashboard/actions/schedule/run/", {"id": "nightly"}))
+
+        answers = [send(operator, "/dashboard/actions/schedule/run/", question, script=True) for _ in range(2)]
+
+        [job] = api.list_jobs(api.JobFilter()).items
+        told = [answer.json()["message"] for answer in answers]
+        assert told == [f"nightly was started: job {job.id}.", f"nightly had been started already: job {job.id}."]
 
     def test_a_name_that_is_gone_is_told(self, operator: Client, shop: Shop) -> None:
         act(operator, "run", "gone")

@@ -14,9 +14,8 @@ from dashboard.kept import KeptWhile
 from jobs import api
 from jobs.core.states import JobState
 from jobs.services.bulk import BulkWorker
-from tests.dashboard.browsing import send, tags, text
+from tests.dashboard.browsing import hidden, send, tags, text
 from tests.dashboard.seeding import Shop
-from tests.dashboard.test_actions import hidden
 from tests.support.wait import eventually
 
 ACTIONS = "/dashboard/actions"

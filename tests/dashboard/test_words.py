@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -57,6 +58,7 @@ def overall(*pools: dict[str, Any]) -> Overall:
         ({"ready": 5, "workers": 0, "predicted_wait_seconds": 1.0}, "never"),
         ({"ready": 5}, "unknown"),
         ({"ready": 5, "paused": {"by": "ana"}}, "paused"),
+        ({"ready": 5, "predicted_wait_seconds": 660.0, "everything_paused": {"by": "ana"}}, "paused"),
         ({"ready": 5, "hosts_paused": True}, "paused"),
         ({"ready": 5, "hosts_paused": True, "predicted_wait_seconds": 660.0}, "11 min"),
     ],
@@ -78,6 +80,16 @@ class TestFindings:
 
         assert needs.needs(paused(5)) == []
         assert needs.needs(paused(90))[0].cause == "Paused by ana: disk. Nothing says when it ends."
+
+    def test_so_it_is_with_a_pause_of_everything_which_makes_no_pool_late(self) -> None:
+        def paused(minutes: int) -> Overall:
+            pause = {"by": "ana", "at": (NOW - timedelta(minutes=minutes)).isoformat(), "reason": "", "until": None}
+            late = pool(ready=5, oldest_ready_age_seconds=300.0, everything_paused=pause)
+            return replace(overall(late), paused=pause)
+
+        assert needs.needs(paused(5)) == []
+        [need] = needs.needs(paused(90))
+        assert need.before + need.noun + need.after == "Everything is paused with 5 ready jobs"
 
     def test_a_moment_that_is_none_breaks_nothing(self) -> None:
         assert needs.needs(overall(pool(ready=5, paused={"by": "x", "at": "then", "until": "soon"}))) == []
