@@ -80,7 +80,7 @@ class Loop(threading.Thread):
     def _guarded_tick(self) -> float:
         try:
             pause = self._tick()
-        except Exception as error:
+        except BaseException as error:  # SystemExit of somebody's hook or middleware would end the thread unheard
             self._report(error)
             return self._backoff.next_seconds()
         if self.trouble is not None:
@@ -89,7 +89,7 @@ class Loop(threading.Thread):
         self._backoff.reset()
         return pause
 
-    def _report(self, error: Exception) -> None:
+    def _report(self, error: BaseException) -> None:
         trouble = f"{type(error).__name__}: {error}"
         if trouble != self.trouble:  # once for each outage, not once for each try
             log.warning("%s: %s", self.name, error, exc_info=not isinstance(error, ENVIRONMENT_ERRORS))

@@ -143,7 +143,7 @@ def _make_private(folder: Path) -> None:
 def _hold(folder: Path) -> None:
     """Takes the shared lock that keeps the server alive. It waits while a shutdown is going on."""
     held = _holds.get(folder)
-    if held is not None and _is_file(held, folder / guardian.CLIENTS_LOCK):
+    if held is not None and guardian.is_file(held, folder / guardian.CLIENTS_LOCK):
         return
     deadline = time.monotonic() + START_SECONDS
     while True:
@@ -157,9 +157,9 @@ def _hold(folder: Path) -> None:
                 "The embedded server has been shutting down for too long.",
                 fix=f"Look at {folder / guardian.LOG}; end the valkey-server process that uses this folder.",
             )
-        if _is_file(descriptor, folder / guardian.CLIENTS_LOCK):
+        if guardian.is_file(descriptor, folder / guardian.CLIENTS_LOCK):
             break
-        os.close(descriptor)  # the folder of a memory server was removed meanwhile
+        os.close(descriptor)  # the folder was removed meanwhile
         _make_private(folder)
     if held is not None:
         os.close(held)
@@ -224,13 +224,6 @@ def _spawn(folder: Path, socket_path: str, *, durable: bool) -> None:
         start_new_session=True,
         check=False,
     )
-
-
-def _is_file(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _last_words(folder: Path) -> str:

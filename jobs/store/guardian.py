@@ -58,6 +58,12 @@ def watch(folder: Path, socket_path: str, binary: str, *, durable: bool) -> int:
         bell.wait(LOOK_SECONDS)
         if bell.told_to_stop:
             break
+        if not is_file(lock, folder / SERVER_LOCK):
+            # Somebody has removed the folder, and others may have made it anew: a server that ends in good order takes
+            # the socket of that name along, which may be theirs.
+            server.kill()
+            server.wait()
+            return 0
         if server.poll() is not None:
             failures = failures + 1 if time.monotonic() - started < 1.0 else 0
             if failures == HOPELESS:
@@ -167,6 +173,14 @@ def try_lock(descriptor: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def is_file(descriptor: int, path: Path) -> bool:
+    """Whether what is open is still what the path names."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def greeting(socket_path: str, *, within: float) -> str | None:

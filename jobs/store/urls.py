@@ -6,6 +6,7 @@ re-send a command ten times, which for a blocking pop loses what the first one w
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -20,6 +21,15 @@ from jobs.exceptions import OptionInvalid
 from jobs.store.client import Client, Pool
 
 CONNECT_SECONDS = 3.0
+
+FIXED = (
+    *("socket_timeout", "socket_connect_timeout", "retry", "retry_on_timeout", "retry_on_error"),
+    *("protocol", "legacy_responses", "decode_responses", "encoding", "encoding_errors"),
+)
+"""Parameters that no URL may set: the store decides how long it waits and what it sends again, and reads bytes."""
+
+SENTINELS_OWN = {"sentinel_username": "username", "sentinel_password": "password"}
+"""Parameters that are for the Sentinels, and what they are called there."""
 
 READ_BYTES = 256 * 1024
 """Read from a connection at once: what a thousand small jobs bring. With each further read a thread would give the
@@ -54,6 +64,7 @@ def connect(url: str, seconds: float) -> redis.Redis:
 
 
 def _connect_one(url: str, scheme: str, options: dict[str, Any]) -> redis.Redis:
+    _refuse_parameters(name for name in _parameters(url) if name in FIXED)
     options["driver_info"] = DRIVER
     if scheme == "unix":
         del options["socket_keepalive"]
@@ -92,22 +103,30 @@ def _connect_sentinel(url: str, options: dict[str, Any]) -> redis.Redis:
         raise OptionInvalid(
             "SCHEDULER_REDIS_URL names no Sentinel service.", fix="Write redis+sentinel://host:26379/SERVICE/0."
         )
-    query = parse_qs(urlsplit(url).query)
-    sentinel_options = {
-        **options,
-        **{name: query[f"sentinel_{name}"][0] for name in ("username", "password") if f"sentinel_{name}" in query},
-    }
+    query = _parameters(url)
+    _refuse_parameters(name for name in query if name not in SENTINELS_OWN)
+    sentinel_options = options | {SENTINELS_OWN[name]: value for name, value in query.items()}
     sentinel = _untyped(Sentinel)(hosts, sentinel_kwargs=sentinel_options)
     client: redis.Redis = sentinel.master_for(service, db=int(database or 0), **options, **credentials)
     return client
 
 
 def _connect_cluster(url: str, options: dict[str, Any]) -> redis.Redis:
+    _refuse_parameters(_parameters(url))
     hosts, credentials = _hosts(url, 6379)
     nodes = [_untyped(ClusterNode)(host, port) for host, port in hosts]
     # RedisCluster offers the commands of Redis without being one.
     client: redis.Redis = _untyped(RedisCluster)(startup_nodes=nodes, **options, **credentials)
     return client
+
+
+def _parameters(url: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(url).query, keep_blank_values=True).items()}
+
+
+def _refuse_parameters(names: Iterable[str]) -> None:
+    for name in names:
+        raise OptionInvalid(f"SCHEDULER_REDIS_URL cannot have the parameter {name!r}.", fix="Leave it out.")
 
 
 def _untyped(maker: Any) -> Any:

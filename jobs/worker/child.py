@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
 from math import inf
 from time import monotonic
 from typing import Any
@@ -23,7 +24,7 @@ from typing import Any
 from jobs.core.wheel import Wheel
 from jobs.engine import Engine, get_engine
 from jobs.exceptions import LeaseLost
-from jobs.runtime.signals import wake_only
+from jobs.runtime.signals import end_forks_at_sigterm, wake_at_shutdown
 from jobs.worker.batch import Batch, Marks
 from jobs.worker.cells import Cells
 from jobs.worker.errand import Errand
@@ -97,6 +98,7 @@ class Child:
             marks=self._marks,
             on_closed=self._on_closed,
             on_settled=lambda routes: self._source.settled(routes),
+            on_failure=lambda: os._exit(1),
             on_burial=self._on_burial,
         )
         self._isolation = Isolation(self._link.send)
@@ -153,8 +155,9 @@ class Child:
 
     def run(self) -> int:
         sys.setswitchinterval(SWITCH_SECONDS)
-        signal.signal(signal.SIGINT, wake_only)  # Ctrl-C reaches the whole terminal; the supervisor tells us what to do
+        wake_at_shutdown()  # a terminal tells all of its processes; the supervisor tells us what to do
         signal.signal(signal.SIGTERM, lambda *_: self._retire("it was sent SIGTERM"))
+        end_forks_at_sigterm()
         faulthandler.register(signal.SIGQUIT)  # prints the stack of every thread
         asyncio.set_event_loop(self._loop)
         self._flusher.start()
@@ -222,8 +225,8 @@ class Child:
                 self._source.reconsider()
             case Hold(is_held):
                 self._source.hold(is_held)
-            case AloneEnded(job_id):
-                self._isolation.ended(job_id)
+            case AloneEnded(lease):
+                self._isolation.ended(lease)
             case Lost(leases):
                 self._marks.lost.update(self._marks.in_hand(leases))
             case CancelRequested(leases):
@@ -286,9 +289,12 @@ class Child:
 
     def _exit(self, code: int) -> None:
         """Ends the process under threads that may be anywhere: there is nothing left to tidy up."""
-        self._flusher.finish(FLUSH_SECONDS)
-        self._link.send(Bye(self._abandoned))
-        logging.shutdown()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        try:
+            self._flusher.finish(FLUSH_SECONDS)
+            self._link.send(Bye(self._abandoned))
+            logging.shutdown()
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError):  # nobody reads it any more, or a handler has closed it
+                    stream.flush()
+        finally:
+            os._exit(code)

@@ -47,9 +47,9 @@ class _OpenBatch:
 
 
 class Suspect(NamedTuple):
-    """The job that a child was made for, to run it alone."""
+    """The lease that a child was made for, to run its job alone."""
 
-    job_id: str
+    lease: HeldLease
     asker: ChildHandle  # whose slot waits for it
 
 
@@ -67,7 +67,7 @@ class ChildHandle:
         self.started_at_ms = int(time() * 1000)
         self.is_ready = False
         self.is_leaving = False
-        self.suspect: Suspect | None = None  # set: it was made for this one job
+        self.suspect: Suspect | None = None  # set: it was made for this one lease
         self.report = Report({}, 0, 0, None, False)
         self.has_said_bye = False
         self.is_condemned = False  # a handler in it does not stop: it ends now, whatever else it runs

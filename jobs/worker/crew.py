@@ -170,7 +170,7 @@ class Crew:
                     child = self._children[number]
                     child.pid = pid
                     if child.suspect is not None:
-                        self._on_moved(child.suspect.job_id)
+                        self._on_moved(child.suspect.lease.id)
                 case Ended(number, exit_code):
                     self._bury(self._children[number], exit_code)
 
@@ -190,11 +190,11 @@ class Crew:
 
     def _isolate(self, order: RunAlone, asker: ChildHandle) -> None:
         """A process of its own for a job under suspicion; its lease moves there."""
-        lease = order.lease
+        lease = HeldLease(order.lease.route, order.lease.id, order.lease.token)
         alone = self._conceive()
-        alone.suspect = Suspect(lease.id, asker)
+        alone.suspect = Suspect(lease, asker)
         alone.open_batch(Opened(1, lease.token, lease.route, [lease.id], order.leased_at))
-        asker.drop({HeldLease(lease.route, lease.id, lease.token)})
+        asker.drop({lease})
         alone.send(order)
         if self._farewell is not None:
             self._let_go(alone, self._farewell)
@@ -257,7 +257,8 @@ class Crew:
         self._settler.take_over(child, reason)
         child.link.close()
         if child.suspect is not None:
-            child.suspect.asker.send(AloneEnded(child.suspect.job_id))
+            lease = child.suspect.lease
+            child.suspect.asker.send(AloneEnded((lease.id, lease.token)))
         self._on_change(child)
 
     def _say_to_all(self, farewell: Stop | HandBack) -> None:

@@ -7,13 +7,17 @@ never did.
 
 from __future__ import annotations
 
+import logging
 from threading import get_ident
 from time import monotonic
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections, connections
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
+
+log = logging.getLogger("jobs.worker")
 
 _in_use: set[int] = set()
 """Identities of threads that opened a connection and have not closed all of theirs again."""
@@ -36,10 +40,12 @@ connection_created.connect(_note_use, dispatch_uid="jobs.worker.database")
 
 
 def close_stale() -> None:
-    """Closes what is broken, older than CONN_MAX_AGE, or left in a strange state by a job."""
+    """Closes what is broken, older than CONN_MAX_AGE, or left in a strange state by a job. Raises nothing: a driver
+    that fails at it must cost no slot its thread."""
     if not _in_use or get_ident() not in _in_use:
         return
-    close_old_connections()
+    for connection in connections.all(initialized_only=True):
+        _close_if_stale(connection)
     if not any(connection.connection is not None for connection in connections.all(initialized_only=True)):
         _in_use.discard(get_ident())
 
@@ -62,8 +68,35 @@ async def close_stale_of_async_handlers() -> None:
         await sync_to_async(close_stale)()
 
 
+def drop_all() -> None:
+    """After an exception was raised in a job from outside, maybe in the middle of a query or of a commit: what is open
+    may be in any state, and looks sound."""
+    for connection in connections.all(initialized_only=True):
+        _drop(connection)
+    _in_use.discard(get_ident())
+
+
 def close_all() -> None:
     """Before a fork, and at the end of a thread."""
-    connections.close_all()
-    _in_use.discard(get_ident())
+    drop_all()
     _looked_after.discard(get_ident())
+
+
+def _close_if_stale(connection: BaseDatabaseWrapper) -> None:
+    try:
+        if not connection.in_atomic_block:
+            connection.close_if_unusable_or_obsolete()
+            return
+        log.warning("a job has left a transaction open on the database %s: it is rolled back", connection.alias)
+    except Exception:
+        log.exception("a connection to the database %s is given up", connection.alias)
+    _drop(connection)
+
+
+def _drop(connection: BaseDatabaseWrapper) -> None:
+    """Closes it and forgets what Django knows of it: one that was closed in a transaction opens no new one."""
+    try:
+        connection.close()
+    except Exception:
+        log.debug("closing a connection to the database %s failed", connection.alias, exc_info=True)
+    del connections[connection.alias]

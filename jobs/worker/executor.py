@@ -180,7 +180,7 @@ class Executor:
             deactivate(active)
             context.host = None  # it is over; and two that hold each other would be left to the garbage collector
             slot.current = None
-            database.close_stale()  # last: it may raise what a driver raises
+            (database.drop_all if execution.was_interrupted else database.close_stale)()
 
     def _completed(self, result: Any, lease: LeasedJob, started_at: int) -> Completion:
         try:

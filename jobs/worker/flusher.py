@@ -41,6 +41,7 @@ PLENTY = 250
 class Flusher(threading.Thread):
     """``settle`` from any thread. ``marks``: learns which leases the store says are not ours, and forgets those of each
     batch whose jobs have all been settled; ``on_closed`` is told its number, ``on_burial`` that a job has died.
+    ``on_failure``: what cannot go on here must not be kept leased by a process that looks alive.
 
     ``reports``: what running jobs say is told here too, and the last of it before the job's end. ``herald`` and
     ``messenger`` hear what the store has accepted.
@@ -53,9 +54,11 @@ class Flusher(threading.Thread):
         marks: Marks,
         on_closed: Callable[[int], object],
         on_settled: Callable[[set[Route]], object],
+        on_failure: Callable[[], object],
         on_burial: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(name="flusher", daemon=True)
+        self._on_failure = on_failure
         self._engine = engine
         self._permits = permits
         self._marks = marks
@@ -106,6 +109,13 @@ class Flusher(threading.Thread):
         return self._unsettled == 0 and self._untold == 0
 
     def run(self) -> None:
+        try:
+            self._serve()
+        except BaseException:
+            log.exception("the flusher failed")
+            self._on_failure()
+
+    def _serve(self) -> None:
         gather = False
         while self._give_up_at is None or not self._outbox.empty():
             settlements = self._collect(gather)

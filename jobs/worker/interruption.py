@@ -49,6 +49,11 @@ class Interruptible:
             except IndexError:
                 self._meet_exception()
 
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether the function met an exception from outside, wherever it was."""
+        return self._is_left
+
     def interrupt(self, error: type[BaseException]) -> bool:
         """Raises ``error`` in the function, unless it was interrupted before. False: it has not begun, or is over."""
         try:

@@ -23,16 +23,16 @@ class Isolation:
 
     def __init__(self, send: Callable[[Message], object]) -> None:
         self._send = send
-        self._waiting: dict[str, Slot] = {}
+        self._waiting: dict[tuple[str, str], Slot] = {}  # by lease: a job that was lost may be here again
 
     def run(self, slot: Slot, work: Work) -> Settlement:
         """Blocks until that process has ended. It reports the job's end itself."""
-        self._waiting[work.lease.id] = slot
+        self._waiting[work.lease.id, work.lease.token] = slot
         self._send(RunAlone(work.lease, work.batch.leased_at, work.batch.clock_offset))
         slot.replies.get()
         return Drop(work.lease.id)
 
-    def ended(self, job_id: str) -> None:
-        """From the control thread: the supervisor says so."""
-        if (slot := self._waiting.pop(job_id, None)) is not None:
+    def ended(self, lease: tuple[str, str]) -> None:
+        """From the control thread: the supervisor says so of the process for this lease (job id, token)."""
+        if (slot := self._waiting.pop(lease, None)) is not None:
             slot.replies.put(None)

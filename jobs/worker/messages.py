@@ -95,9 +95,9 @@ class Reconsider(Message):
 
 
 class AloneEnded(Message):
-    """The process that ran this job alone has ended, one way or another."""
+    """The process that ran the job of this lease (job id, token) alone has ended, one way or another."""
 
-    job_id: str
+    lease: tuple[str, str]
 
 
 class Lost(Message):

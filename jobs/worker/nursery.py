@@ -22,7 +22,7 @@ from typing import NamedTuple, NoReturn
 
 from jobs.exceptions import SchedulerError
 from jobs.runtime.process import die_with_parent
-from jobs.runtime.signals import SHUTDOWN, wake_only
+from jobs.runtime.signals import wake_at_shutdown, wake_only
 from jobs.worker import cells
 
 ChildMain = Callable[[int, socket.socket, int], int]
@@ -144,11 +144,14 @@ class _NurseryProcess:
         (number,) = _REQUEST.unpack(data)
         link = socket.socket(fileno=descriptors[0])
         nursery = os.getpid()
-        pid = os.fork()
+        pid = _fork()
         if pid == 0:
             self._be_child(number, link, descriptors[1], nursery)
         link.close()
         os.close(descriptors[1])
+        if pid is None:
+            self._tell(_ENDED, number, os.EX_OSERR)
+            return True
         self._numbers[pid] = number
         self._tell(_BORN, number, pid)
         return True
@@ -181,12 +184,21 @@ class _NurseryProcess:
         os._exit(0)
 
 
+def _fork() -> int | None:
+    """None where no process or no memory is left for one more: those that there are shall go on."""
+    try:
+        return os.fork()
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.write(2, f"A worker process cannot be made: {error}\n".encode())
+        return None
+
+
 def _listen_for_deaths() -> socket.socket:
     """Readable whenever a child has ended. Shutdown signals are for the supervisor, which tells the children."""
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.detach(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, wake_only)
-    for number in SHUTDOWN:
-        signal.signal(number, wake_only)
+    wake_at_shutdown()
     return reader

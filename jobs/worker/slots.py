@@ -49,9 +49,14 @@ class Slot:
         self._settle = settle
 
     def start(self, name: str) -> None:
+        """Raises RuntimeError where no thread can be had: the slot rests then, as it did before."""
         self.cell = self._cells.new_cell()
         self.retired = False
-        threading.Thread(target=self._serve, name=name, daemon=True).start()
+        try:
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+        except RuntimeError:
+            self._rest()
+            raise
 
     def _serve(self) -> None:
         database.adopt_thread()
@@ -67,6 +72,9 @@ class Slot:
             pool.slot_finished()
         pool.gate.leave(self)
         database.close_all()
+        self._rest()
+
+    def _rest(self) -> None:
         self._cells.give_back(self.cell)
         self.retired = True
 
@@ -219,8 +227,8 @@ class PoolSlots:
     def _start_threads(self) -> None:
         wanted = min(self.size, self.in_hand) + self._waiting_threads
         while self._threads < wanted:
-            self._threads += 1
             self._resting_slot().start(f"{self.name}-slot")
+            self._threads += 1
 
     def _resting_slot(self) -> Slot:
         """One that was retired, or a new one."""

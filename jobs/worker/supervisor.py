@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import selectors
+import signal
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -24,7 +25,7 @@ from jobs.runtime.loop import Loop
 from jobs.runtime.mailbox import Mailbox
 from jobs.runtime.process import new_host_id
 from jobs.runtime.service import Service, service_loop
-from jobs.runtime.signals import SignalInbox
+from jobs.runtime.signals import SignalInbox, end_forks_at_sigterm
 from jobs.worker import database
 from jobs.worker.burst import BurstWatch
 from jobs.worker.child import Child
@@ -144,6 +145,7 @@ class Supervisor:
     def _assemble(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._signals = SignalInbox()
+        end_forks_at_sigterm()
         self._mailbox = Mailbox()
         self._settler = CrashSettler(self._engine, self._options, self._on_burial)
         self._presence = Presence(self._engine, self, self._version, self._on_command, self._on_pause, self._enter_anew)
@@ -241,6 +243,8 @@ class Supervisor:
     def _on_signals(self) -> None:
         for number in self._signals.read():
             self.wants_restart = False
+            if self._stopping and number == signal.SIGHUP:
+                continue  # a terminal that closes says so more than once, and nobody has lost patience
             if self._stopping:
                 log.warning("%s again: handing back what still runs", number.name)
                 self._crew.hand_back()
@@ -261,8 +265,9 @@ class Supervisor:
             self._drain()
 
     def _on_sources_changed(self) -> None:
-        self.wants_restart = True
-        self._stop()
+        if not self._stopping and not self._draining:
+            self.wants_restart = True
+            self._stop()
 
     def _on_change(self, child: ChildHandle) -> None:
         """A child is ready or dead, or how it serves has changed."""

@@ -58,12 +58,13 @@ def environment(server_url: str, namespace: str, database_url: str, tmp_path: Pa
 
 @pytest.fixture
 def start_host(environment: dict[str, str], tmp_path: Path) -> Iterator[StartHost]:
-    """``start_host("--burst", …, NAME="value")``: arguments of ``runworkers`` and additions to its environment."""
+    """``start_host("--burst", …, NAME="value")``: arguments of ``runworkers`` and additions to its environment;
+    ``reads_output`` as in ``Host``."""
     hosts: list[Host] = []
 
-    def start(*arguments: str, **additions: str) -> Host:
+    def start(*arguments: str, reads_output: bool = True, **additions: str) -> Host:
         log = tmp_path / f"host-{len(hosts)}.log"
-        hosts.append(Host(*arguments, environment={**environment, **additions}, log=log))
+        hosts.append(Host(*arguments, environment={**environment, **additions}, log=log, reads_output=reads_output))
         return hosts[-1]
 
     yield start

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 from jobs.engine import Worker, get_engine
 from jobs.runtime.process import tied
@@ -19,17 +20,18 @@ START_SECONDS = 60.0
 
 
 class Host:
-    """``manage.py runworkers …`` in a process group of its own."""
+    """``manage.py runworkers …`` in a process group of its own. What it logs is kept; what handlers print as well, or
+    nobody reads it."""
 
-    def __init__(self, *arguments: str, environment: dict[str, str], log: Path) -> None:
+    def __init__(self, *arguments: str, environment: dict[str, str], log: Path, reads_output: bool = True) -> None:
         self.arguments = arguments
         self._log = log
-        with log.open("w") as sink:
+        with log.open("w") as sink, sink if reads_output else _nobody() as output:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "runworkers", *arguments],
                 cwd=ROOT,
                 env=environment,
-                stdout=sink,
+                stdout=output,
                 stderr=sink,
                 start_new_session=True,
                 preexec_fn=tied(),
@@ -129,6 +131,13 @@ class Journal:
 
 StartHost = Callable[..., Host]
 Manage = Callable[..., str]
+
+
+def _nobody() -> IO[bytes]:
+    """Where to write for a reader who has gone."""
+    ear, mouth = os.pipe()
+    os.close(ear)
+    return open(mouth, "wb")
 
 
 def children_of(pid: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,17 @@ from tests.support.wait import eventually
 pytestmark = pytest.mark.acceptance
 
 SOURCE = """
+import time
+
 from jobs import job
 
 @job("reload.answer")
 def answer() -> str:
     return {answer!r}
+
+@job("reload.sleep")
+def sleep(seconds: float) -> None:
+    time.sleep(seconds)
 """
 
 
@@ -53,3 +60,16 @@ def test_a_change_restarts_the_host_in_place_and_a_broken_one_is_waited_out(host
     source.write_text(SOURCE.format(answer="new"))
     eventually(lambda: answer() == "new")
     assert host.process.poll() is None
+
+
+def test_a_host_that_is_ending_does_not_begin_again_for_a_change(host: Host, source: Path) -> None:
+    job = enqueue("reload.sleep", {"seconds": 4.0}, allow_unknown=True)
+    eventually(lambda: get_job(job.id).state == JobState.LEASED)
+
+    host.signal(signal.SIGTERM)
+    eventually(lambda: "stopping" in host.log)
+    source.write_text(SOURCE.format(answer="new"))
+    eventually(lambda: "changed: " in host.log)
+
+    assert host.wait() == 0
+    assert get_job(job.id).state == JobState.SUCCEEDED

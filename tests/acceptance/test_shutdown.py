@@ -80,6 +80,36 @@ def test_ctrl_c_reaches_the_whole_group_and_is_a_graceful_end(start_host: StartH
     assert get_job(job.id).state == JobState.SUCCEEDED
 
 
+def test_a_terminal_that_closes_is_a_graceful_end_however_often_it_says_so(
+    start_host: StartHost, journal: Journal
+) -> None:
+    host = start_host().consuming()
+    job = handlers.sleep.enqueue(seconds=1.5, path=journal.path)
+    eventually(lambda: journal.count("began", job.id))
+
+    os.killpg(host.pid, signal.SIGHUP)
+    eventually(lambda: "stopping" in host.log)
+    os.killpg(host.pid, signal.SIGHUP)
+
+    assert host.wait() == 0
+    found = get_job(job.id)
+    assert (found.state, found.attempt) == (JobState.SUCCEEDED, 1)
+
+
+def test_nobody_need_read_what_a_worker_has_printed_for_it_to_end(start_host: StartHost, journal: Journal) -> None:
+    host = start_host("--max-jobs", "1", reads_output=False, PYTHONUNBUFFERED="").consuming()
+    (old,) = host.workers
+    handlers.print_and_sleep.enqueue(seconds=0.0, path=journal.path)
+
+    eventually(lambda: host.workers and old not in host.workers)
+
+
+def test_a_process_that_a_handler_forks_can_be_ended(start_host: StartHost) -> None:
+    start_host().consuming()
+    job = handlers.terminate.enqueue()
+    assert eventually(lambda: (found := get_job(job.id)).is_terminal and found).result == -signal.SIGTERM
+
+
 def test_a_worker_that_is_sent_sigterm_finishes_its_job_and_is_replaced(
     start_host: StartHost, journal: Journal
 ) -> None:

@@ -82,7 +82,7 @@ class TestLoop:
     def test_outlives_every_error_says_what_is_wrong_and_that_it_is_over(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
-        errors: list[Exception] = [StoreUnavailable("away")] * 3 + [ValueError("a bug")]
+        errors: list[BaseException] = [*[StoreUnavailable("away")] * 3, ValueError("a bug"), SystemExit("of a hook")]
         troubles: list[str | None] = []
 
         def tick() -> float:
@@ -94,11 +94,11 @@ class TestLoop:
         loop = Loop("test", tick, backoff=Backoff(first=0.001, cap=0.001))
         with caplog.at_level(logging.INFO):
             loop.start()
-            eventually(lambda: len(troubles) == 5 and loop.trouble is None)
+            eventually(lambda: len(troubles) == 6 and loop.trouble is None)
         loop.stop(1.0)
 
-        assert troubles[1:] == ["StoreUnavailable: away"] * 3 + ["ValueError: a bug"]
-        away, bug, over = caplog.records
+        assert troubles[1:] == [*["StoreUnavailable: away"] * 3, "ValueError: a bug", "SystemExit: of a hook"]
+        away, bug, _, over = caplog.records
         assert away.getMessage() == "test: away"  # once for the outage
         assert away.exc_info is None or away.exc_info is False or away.exc_info[0] is None
         assert bug.exc_info is not None

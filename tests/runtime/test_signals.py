@@ -29,6 +29,28 @@ def test_signals_wait_in_the_inbox_in_the_order_they_came(inbox: SignalInbox) ->
     assert inbox.read() == []
 
 
+def test_a_signal_that_other_code_handles_is_no_wish_to_end(inbox: SignalInbox) -> None:
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert inbox.read() == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_whoever_was_started_by_nohup_outlives_the_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        inbox = SignalInbox()
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert inbox.read() == []
+        inbox.close()
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_closing_puts_back_the_handlers_that_were_there() -> None:
     before = signal.getsignal(signal.SIGINT)
     SignalInbox().close()

@@ -276,6 +276,20 @@ def test_a_stale_socket_of_a_crashed_machine_is_no_obstacle(start_user, var_dir)
     assert pings(start_user().told())
 
 
+def test_who_makes_the_folder_anew_keeps_the_server_that_is_started_in_it(start_user, var_dir):
+    """``rm -r var`` just after a command: its server was about to end, and would have taken the new socket along."""
+    user = start_user()
+    user.told()
+    user.finish()
+    old = server_of(var_dir)
+    shutil.rmtree(var_dir / "valkey")
+
+    url = start_user().told()
+
+    eventually(lambda: old not in living("valkey-server"))
+    assert pings(url)
+
+
 def test_only_its_owner_can_reach_the_server(start_user, var_dir):
     start_user().told()
 

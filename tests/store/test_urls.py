@@ -89,6 +89,12 @@ def test_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         "redis://h:port",
         "redis://h/0?no_such_parameter=1",
         "redis://h/0?socket_timeout=soon",
+        "redis://h/0?socket_timeout=60",
+        "redis://h/0?decode_responses=true",
+        "rediss://h/0?protocol=3",
+        "unix:///tmp/x.sock?retry_on_timeout=yes",
+        "redis+sentinel://a/main?socket_timeout=60",
+        "redis+cluster://a:1?ssl_ca_certs=ca.pem",
     ],
 )
 def test_a_url_that_cannot_be_used_is_refused_by_name(url: str) -> None:

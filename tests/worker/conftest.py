@@ -43,6 +43,7 @@ class Parts:
     closed: list[int] = field(default_factory=list)
     executed: list[str] = field(default_factory=list)
     burials: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.permits = Permits(self.engine)
@@ -52,6 +53,7 @@ class Parts:
             marks=self.marks,
             on_closed=self.closed.append,
             on_settled=lambda _: None,
+            on_failure=lambda: self.failures.append("failed"),
             on_burial=lambda: self.burials.append("died"),
         )
 

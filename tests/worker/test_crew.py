@@ -20,8 +20,8 @@ from jobs.worker.child_handle import ChildHandle
 from jobs.worker.crew import Crew
 from jobs.worker.leases import CrashSettler, Renewer
 from jobs.worker.link import Link
-from jobs.worker.messages import CancelRequested, Hold, Message, Opened, Retiring, RunAlone, Serve
-from jobs.worker.nursery import Born, Conception
+from jobs.worker.messages import AloneEnded, CancelRequested, Hold, Message, Opened, Ready, Retiring, RunAlone, Serve
+from jobs.worker.nursery import Born, Conception, Ended
 from jobs.worker.options import WorkerOptions
 from tests.worker.conftest import ROUTE, Parts
 
@@ -31,7 +31,7 @@ class Cradle:
 
     def __init__(self) -> None:
         self.links: list[Link] = []
-        self.events: list[Born] = []
+        self.events: list[Born | Ended] = []
 
     def request(self, number: int) -> Conception:
         ours, theirs = socket.socketpair()
@@ -41,7 +41,7 @@ class Cradle:
     def bear(self, number: int) -> None:
         self.events.append(Born(number, os.getpid()))
 
-    def read(self) -> list[Born]:
+    def read(self) -> list[Born | Ended]:
         events, self.events = self.events, []
         return events
 
@@ -142,6 +142,23 @@ def test_a_cancel_reaches_a_job_that_moves_to_a_process_of_its_own_before_the_ne
     told = house.told(2, until=asked)
     assert isinstance(told[0], RunAlone)
     assert told[1:] == [asked]
+
+
+def test_the_end_of_a_process_for_one_job_is_told_of_the_lease_that_it_was_for(house: House, parts: Parts) -> None:
+    """The same job may be in the hands of that child a second time: lost, and taken again."""
+    (job_id,) = parts.enqueue()
+    job = house.lease(job_id)
+    house.move(job)
+    house.bear(2)
+    for word in (Ready(), Retiring("its one job has ended")):
+        house.cradle.links[1].send(word)
+    for key, _ in house.selector.select(5.0):
+        key.data()
+
+    house.cradle.events.append(Ended(2, 0))
+    house.crew.read_nursery()
+
+    assert house.told(1, until=AloneEnded((job_id, job.token)))
 
 
 def test_whoever_comes_while_the_host_is_held_takes_nothing_from_the_start(house: House) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections, connections
+from django.db import OperationalError, close_old_connections, connections, transaction
 
 from jobs.worker import database
 
@@ -52,22 +52,22 @@ def max_age() -> Iterator[Callable[[int | None], None]]:
     set_age(before)
 
 
+def close_stale_without_django() -> bool:
+    """Whether it needs nothing of it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "connections", None)
+        database.close_stale()
+    return True
+
+
 def test_a_thread_does_not_inherit_what_an_ended_one_of_its_identity_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(database, "close_old_connections", lambda: asked.append(1))
     monkeypatch.setattr(database, "get_ident", lambda: 7)
     database._in_use.add(7)
-
-    in_slot_thread(database.close_stale)
-
-    assert not asked
+    assert in_slot_thread(close_stale_without_django)
 
 
-def test_a_thread_that_never_used_the_database_asks_django_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(database, "close_old_connections", lambda: asked.append(1))
-    in_slot_thread(database.close_stale)
-    assert not asked
+def test_a_thread_that_never_used_the_database_asks_django_for_nothing() -> None:
+    assert in_slot_thread(close_stale_without_django)
 
 
 def test_without_a_max_age_nothing_stays_open_after_a_job(max_age: Callable[[int | None], None]) -> None:
@@ -109,6 +109,51 @@ def test_a_job_that_leaves_a_transaction_open_does_not_hand_it_to_the_next(
         return query() is not first and connections["default"].get_autocommit()
 
     assert in_slot_thread(jobs)
+
+
+def test_a_job_that_leaves_an_atomic_block_does_not_spoil_the_slot_for_the_next(
+    max_age: Callable[[int | None], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    max_age(None)
+
+    def jobs() -> tuple[bool, bool]:
+        transaction.atomic().__enter__()
+        first = query()
+        database.close_stale()
+        return query() is not first, connections["default"].in_atomic_block
+
+    assert in_slot_thread(jobs) == (True, False)
+    assert caplog.messages == ["a job has left a transaction open on the database default: it is rolled back"]
+
+
+def test_a_driver_that_fails_to_close_costs_no_slot_its_thread(
+    max_age: Callable[[int | None], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    max_age(0)
+
+    def jobs() -> bool:
+        first = query()
+        monkeypatch.setattr(connections["default"], "close", fail)
+        database.close_stale()
+        return query() is not first
+
+    assert in_slot_thread(jobs)
+
+
+def fail() -> None:
+    raise OperationalError("the server has gone away")
+
+
+def test_after_an_interruption_nothing_that_was_open_is_used_again(max_age: Callable[[int | None], None]) -> None:
+    max_age(None)
+
+    def jobs() -> tuple[bool, bool]:
+        first = query()
+        first.execute("BEGIN")  # it was interrupted before Django knew that this had succeeded
+        database.drop_all()
+        return query() is not first, connections["default"].connection.in_transaction
+
+    assert in_slot_thread(jobs) == (True, False)
 
 
 def test_what_async_handlers_opened_is_closed_in_the_thread_that_opened_it(

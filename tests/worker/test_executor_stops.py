@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from jobs.api import Context, job
 from jobs.engine import Completion
 from jobs.exceptions import JobCancelled, JobTimeout, LeaseLost
+from jobs.worker import database
 from jobs.worker.batch import Marks
 from jobs.worker.executor import Execution
 from jobs.worker.settlement import Drop, Release
@@ -141,6 +143,25 @@ def test_a_handler_over_time_has_failed_also_when_its_worker_ends(bench: Bench) 
             pass
 
     assert error_of(bench.run_function(handler))["message"] == "too long"
+
+
+def test_an_interrupted_handler_leaves_no_connection_to_the_next_job(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been in the middle of a query or of a commit."""
+    dropped: list[int] = []
+    monkeypatch.setattr(database, "drop_all", lambda: dropped.append(1))
+
+    def handler() -> None:
+        threading.Timer(0.05, lambda: bench.slot.current.stop(JobTimeout("too long"))).start()
+        with suppress(JobTimeout):
+            while True:
+                pass
+
+    assert isinstance(bench.run_function(handler), Completion)
+    assert dropped == [1]
+    assert isinstance(bench.run_function(lambda: None), Completion)
+    assert dropped == [1], "nobody interrupted this one"
 
 
 def test_a_sync_handler_is_interrupted_in_its_thread(bench: Bench) -> None:

@@ -97,6 +97,22 @@ def test_what_is_known_of_single_leases_goes_with_their_batch(parts: Parts, flus
     assert not parts.marks.cancelled
 
 
+def test_a_flusher_that_cannot_go_on_says_so(
+    parts: Parts, flusher: Flusher, lease: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its process ends then: what it has leased would be renewed for ever, and never end."""
+
+    def fail(ends: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(flusher.messenger, "hear", fail)
+    batch, (job,) = lease(1)
+    flusher.settle(batch, completion(job))
+
+    eventually(lambda: parts.failures == ["failed"])
+    assert parts.closed == []
+
+
 def test_many_ends_share_few_calls(parts: Parts, flusher: Flusher, lease: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     complete = parts.engine.leases.complete

@@ -39,7 +39,16 @@ def ends() -> Iterator[tuple[Link, Link]]:
 def test_messages_arrive_whole_and_in_order_in_both_directions(ends: tuple[Link, Link]) -> None:
     supervisor, child = ends
     up = [Opened(1, "token", Route("default", 1, 0), ["a", "b"]), Closed(1), Report({"default": 3}, 1, 2, None, False)]
-    down = [Serve(), Serve(True), Hold(True), Lost([("a", "token")]), Drain(), Stop(2.5), HandBack(), AloneEnded("x")]
+    down = [
+        Serve(),
+        Serve(True),
+        Hold(True),
+        Lost([("a", "token")]),
+        Drain(),
+        Stop(2.5),
+        HandBack(),
+        AloneEnded(("x", "token")),
+    ]
     for message in up:
         child.send(message)
     for message in down:

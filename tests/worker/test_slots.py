@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
+import pytest
+
 from jobs.worker.slots import PoolSlots
 from tests.support.wait import eventually
 from tests.worker.conftest import Gate, Parts
@@ -33,3 +37,29 @@ def test_slots_follow_their_wanted_number_in_both_directions(parts: Parts, gate:
     eventually(lambda: len(gate.begun) == 20 + 1 + 2)
     gate.opened.set()
     eventually(lambda: pool.in_hand == 0)
+
+
+def test_a_slot_for_which_no_thread_could_be_had_gets_one_later(
+    parts: Parts, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = PoolSlots(
+        "default",
+        1,
+        cells=parts.cells,
+        execute=gate.execute,
+        settle=lambda batch, settlement: None,
+        on_room=lambda: None,
+    )
+    gate.opened.set()
+
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fail)
+        with pytest.raises(RuntimeError):
+            pool.hand([work(parts.cells, 1)])
+    pool.hand([work(parts.cells, 2)])
+
+    eventually(lambda: pool.in_hand == 0)
+    assert gate.begun == ["job-1", "job-2"]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import logging
+import multiprocessing
 import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 from jobs import Context, Dead, Fixed, Retry, Snooze, current_context, job
@@ -249,3 +251,25 @@ def parents_of(*, ctx: Context) -> dict[str, Any]:
 @job("test.parents_async")
 async def parents_of_async(*, ctx: Context) -> dict[str, Any]:
     return dict(ctx.parents)
+
+
+@job("test.terminate")
+def terminate() -> int:
+    """Starts a process of its own, as ``multiprocessing`` does, and ends it; its exit code."""
+    process = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+    process.start()
+    process.terminate()
+    process.join(5)
+    process.kill()
+    process.join()
+    assert process.exitcode is not None
+    return process.exitcode
+
+
+@job("test.print_and_sleep", max_retries=0)
+def print_and_sleep(seconds: float, path: str, *, ctx: Context) -> None:
+    """Leaves a line in the buffer of standard output."""
+    journal(path, "began", ctx.id)
+    time.sleep(seconds)
+    with suppress(OSError):
+        print("done")
