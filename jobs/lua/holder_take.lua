@@ -1,4 +1,5 @@
 -- Claims a name, or takes it over from the holder that is expected.
+-- Brings work.
 -- Reply: "1" and the value where it is ours now, "0" and the holder where it is not
 local holders = KEYS[1] -- hash: name -> holder
 local name = ARGV[1] -- what is claimed

@@ -1,6 +1,7 @@
 -- Creates the jobs of firings, of one type and priority. Their ids are known before and made by nobody else, so whoever
 -- repeats a firing finds its job; and who comes late creates nothing, since another may have fired, and the job be gone.
 -- State: (none) -> ready
+-- Brings work.
 -- Reply: now, then for each "created", "there" (a job has the id), "late" or "full" (as many jobs wait as may)
 -- #include server_now
 -- #include ready_place

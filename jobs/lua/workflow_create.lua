@@ -1,4 +1,5 @@
 -- Begins a run that has no nodes yet. It does nothing until it is opened.
+-- Brings work.
 -- Reply: "created", or the state of the run that is there
 -- #include server_now
 local clock = KEYS[1] -- string: high-water mark of server time

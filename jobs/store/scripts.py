@@ -8,6 +8,9 @@ The unpack block at the top of a Lua file is its signature, and this module read
 
 ``-- #include name`` is replaced by ``include/name.lua``; a line ``-- Reads only.`` says that nothing is written.
 
+A server without memory left refuses what brings it new work, in scripts with a line ``-- Brings work.``. All others run
+all the same: they bring what is there to its end, and only that makes room.
+
 Scripts are isolated, but not rolled back: so that a key of the wrong type cannot stop one half-way, the types that the
 signature names are checked before the first statement. A check costs as much as a write: a script that each job passes
 says ``-- Checks its keys itself.``, and reads or checks what it writes before its first write.
@@ -35,6 +38,7 @@ _SIGNATURE_END = re.compile(r"\A.*^local \w+ = [^\n]*(?:KEYS|ARGV)\[[^\n]*\n", r
 _ARGUMENT = re.compile(r"^local (\w+) = (?:tonumber\()?ARGV\[(\d+)\]", re.MULTILINE)
 _READS_ONLY = re.compile(r"^-- Reads only\.$", re.MULTILINE)
 _CHECKS_ITSELF = re.compile(r"^-- Checks its keys itself\.$", re.MULTILINE)
+_BRINGS_WORK = re.compile(r"^-- Brings work\.$", re.MULTILINE)
 _ITEMS = re.compile(r"^local items = (\d+) -- ARGV\[\1\.\.\]", re.MULTILINE)
 
 
@@ -97,6 +101,8 @@ def read_script(directory: Path, name: str) -> Script:
     is_checked = changes and not _CHECKS_ITSELF.search(text)
     if is_checked:
         body = _SIGNATURE_END.sub(lambda match: match[0] + _type_checks(name, text), body, count=1)
+    if changes:
+        body = f"#!lua{'' if _BRINGS_WORK.search(text) else ' flags=allow-oom'}\n{body}"
     items = _ITEMS.search(text)
     if items and int(items[1]) != len(arguments) + 1:
         raise ValueError(f"{name}.lua: items begin at ARGV[{items[1]}], after {len(arguments)} named arguments")
