@@ -102,6 +102,7 @@ class Crew:
 
     def keep_full(self) -> None:
         """Asks for what is missing. Called again and again: after each event, and at least every second."""
+        self._listen()
         if self._may_start:
             serving = sum(
                 (not child.is_leaving or child.is_condemned) and not child.is_alone for child in self.children
@@ -183,7 +184,7 @@ class Crew:
     def _conceive(self) -> ChildHandle:
         self._numbers += 1
         child = ChildHandle(self._numbers, f"{self._host_id}.{self._numbers}", self._nursery.request(self._numbers))
-        self._selector.register(child.link, selectors.EVENT_READ, partial(self._read_link, child))
+        self._selector.register(child.link, selectors.EVENT_READ, partial(self._serve_link, child))
         self._children[child.number] = child
         self.children = list(self._children.values())
         return child
@@ -199,9 +200,18 @@ class Crew:
         if self._farewell is not None:
             self._let_go(alone, self._farewell)
 
-    def _read_link(self, child: ChildHandle) -> None:
+    def _listen(self) -> None:
+        """To what children say, and to those that have room again for what is said to them."""
+        for child in self.children:
+            if not child.link.closed:
+                events = selectors.EVENT_READ | (selectors.EVENT_WRITE if child.link.has_unsent else 0)
+                if (key := self._selector.get_key(child.link)).events != events:
+                    self._selector.modify(child.link, events, key.data)
+
+    def _serve_link(self, child: ChildHandle) -> None:
         if child.number not in self._children:
             return  # the nursery reported its end in the same moment, and its link was read to the end then
+        child.link.push()
         for message in child.link.receive():
             self._hear(child, message)
         if child.link.closed:  # it is ending; the nursery will say how

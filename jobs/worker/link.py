@@ -20,22 +20,28 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Link:
-    """One end. ``send`` may be called from any thread, ``receive`` from one."""
+    """One end. ``send`` may be called from any thread, ``receive`` from one.
 
-    def __init__(self, endpoint: socket.socket, expects: Any) -> None:
+    The child's end waits until it can send or has received something. The supervisor's never does: a child that is
+    frozen, or whose handlers hold the interpreter's lock, reads nothing, and the others need their supervisor.
+    """
+
+    def __init__(self, endpoint: socket.socket, expects: Any, *, waits: bool) -> None:
         self._socket = endpoint
         self._decode = msgspec.msgpack.Decoder(expects).decode
+        self._flags = 0 if waits else socket.MSG_DONTWAIT
         self._sending = threading.Lock()
+        self._unsent = bytearray()
         self._buffer = bytearray()
         self.closed = False
 
     @classmethod
     def of_supervisor(cls, endpoint: socket.socket) -> Link:
-        return cls(endpoint, FromChild)
+        return cls(endpoint, FromChild, waits=False)
 
     @classmethod
     def of_child(cls, endpoint: socket.socket) -> Link:
-        return cls(endpoint, FromSupervisor)
+        return cls(endpoint, FromSupervisor, waits=True)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -44,16 +50,36 @@ class Link:
         """False when nobody listens any more; the end of the peer is learnt and handled elsewhere."""
         body = _encode(message)
         with self._sending:
-            try:
-                self._socket.sendall(_LENGTH.pack(len(body)) + body)
-            except OSError:
-                return False
+            self._unsent += _LENGTH.pack(len(body)) + body
+            return self._push()
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether the peer has no room for all that was sent: ``push`` when it has."""
+        return bool(self._unsent)
+
+    def push(self) -> None:
+        """Sends what is unsent, as far as there is room for it."""
+        with self._sending:
+            self._push()
+
+    def _push(self) -> bool:
+        try:
+            while self._unsent:
+                del self._unsent[: self._socket.send(self._unsent, self._flags)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._unsent.clear()
+            return False
         return True
 
     def receive(self) -> list[Any]:
-        """Blocks until something arrives; the whole messages that have. Sets ``closed`` at end-of-file."""
+        """The whole messages that have arrived. Sets ``closed`` at end-of-file."""
         try:
-            chunk = self._socket.recv(1 << 16)
+            chunk = self._socket.recv(1 << 16, self._flags)
+        except BlockingIOError:
+            return []
         except OSError:
             chunk = b""
         self.closed = not chunk

@@ -10,6 +10,7 @@ import pytest
 
 from jobs.api import cancel, get_job
 from jobs.core.states import JobState
+from jobs.engine import get_engine
 from tests.acceptance.handlers import jobs as handlers
 from tests.acceptance.hosts import Journal, StartHost
 from tests.support.wait import eventually
@@ -104,3 +105,18 @@ def test_a_handler_that_ignores_its_cancelling_ends_as_cancelled_all_the_same(
     ended = eventually(lambda: (found := get_job(deaf.id)).state == JobState.CANCELLED and found)
     assert journal.count("ended", deaf.id) == 1
     assert ended.result is None
+
+
+def test_a_stopped_child_keeps_its_supervisor_from_nothing(start_host: StartHost) -> None:
+    """Whatever the others are told meanwhile: hundreds of words fill its link."""
+    host = start_host("--processes", "2").consuming()
+    frozen, _ = eventually(lambda: len(found := host.workers) == 2 and found)
+    os.kill(frozen, signal.SIGSTOP)
+    news = get_engine().news
+
+    for number in range(600):
+        news.tell("pauses", str(number))
+        time.sleep(0.005)  # each a word of its own
+
+    host.signal(signal.SIGTERM)
+    eventually(lambda: "stopping" in host.log)

@@ -81,6 +81,23 @@ def test_a_frame_larger_than_any_buffer_arrives(ends: tuple[Link, Link]) -> None
     assert received == [large]
 
 
+def test_a_supervisor_waits_for_no_child_that_reads_nothing(ends: tuple[Link, Link]) -> None:
+    """It is frozen, or its handlers hold the interpreter's lock; and it hears all of it when it goes on."""
+    supervisor, child = ends
+    said = [Lost([(str(number), "token")]) for number in range(2_000)]
+    assert all(supervisor.send(message) for message in said)
+    assert supervisor.receive() == []
+    assert supervisor.has_unsent
+
+    heard: list[Lost] = []
+    while len(heard) < len(said):
+        heard += child.receive()
+        supervisor.push()
+
+    assert heard == said
+    assert not supervisor.has_unsent
+
+
 def test_the_end_of_the_peer_closes_the_link_and_sending_says_so(ends: tuple[Link, Link]) -> None:
     supervisor, child = ends
     child.send(Bye(0))
