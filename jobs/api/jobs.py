@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from jobs.api import audit
 from jobs.api.asynchronous import twin
+from jobs.api.waiting import Pauses
 from jobs.core import options
-from jobs.core.duration import seconds
 from jobs.core.job import Job
 from jobs.core.payload import encode_any
 from jobs.core.states import JobState
@@ -185,17 +185,17 @@ def wait(id: str, timeout: float | timedelta | None = None) -> Job:
 
     JobNotFound; JobTimeout, which is a TimeoutError, after ``timeout`` seconds. The job goes on: wait again, or cancel.
     """
-    pauses, sleeper = _Pauses(timeout), threading.Event()
+    pauses, sleeper = Pauses(timeout), threading.Event()
     while not (job := get_job(id)).is_terminal:
-        sleeper.wait(pauses.next_after(job))
+        sleeper.wait(pauses.next_or(partial(_not_ended, job)))
     return job
 
 
 async def await_(id: str, timeout: float | timedelta | None = None) -> Job:  # noqa: ASYNC109 - the arguments of its twin
     """The async twin of ``wait`` (whose name with the prefix ``a`` is a word of Python's own)."""
-    pauses = _Pauses(timeout)
+    pauses = Pauses(timeout)
     while not (job := await aget_job(id)).is_terminal:  # noqa: ASYNC110 - what is awaited happens in other processes
-        await asyncio.sleep(pauses.next_after(job))
+        await asyncio.sleep(pauses.next_or(partial(_not_ended, job)))
     return job
 
 
@@ -206,37 +206,11 @@ def encode_for(type_name: str, payload: Mapping[str, Any]) -> bytes:
     return encode_any(type_name, payload)
 
 
-class _Pauses:
-    """How long to wait before each next look: 2 ms at first, then ever longer, half a second at most.
-
-    A quick job is seen at once and a long one costs two reads a second.
-    """
-
-    SHORTEST, LONGEST, GROWTH = 0.002, 0.5, 1.4
-
-    def __init__(self, timeout: float | timedelta | None) -> None:
-        self._timeout = None if timeout is None else seconds(timeout, name="timeout")
-        self._until = None if self._timeout is None else time.monotonic() + self._timeout
-        self._lengths = self._growing()
-
-    def _growing(self) -> Iterator[float]:
-        length = self.SHORTEST
-        while True:
-            yield length
-            length = min(length * self.GROWTH, self.LONGEST)
-
-    def next_after(self, job: Job) -> float:
-        """Seconds; JobTimeout when there is no time left."""
-        length = next(self._lengths)
-        if self._until is None:
-            return length
-        left = self._until - time.monotonic()
-        if left <= 0:
-            raise JobTimeout(
-                f"Job {job.id} has not ended within {self._timeout:g} seconds: it is {job.state.value}",
-                fix="Wait longer, or look at the job: it goes on.",
-            )
-        return min(length, left)
+def _not_ended(job: Job, timeout: float) -> JobTimeout:
+    return JobTimeout(
+        f"Job {job.id} has not ended within {timeout:g} seconds: it is {job.state.value}",
+        fix="Wait longer, or look at the job: it goes on.",
+    )
 
 
 def _tell_run(job: Job) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import re
 import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from time import monotonic
+from functools import partial
 from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
@@ -15,9 +16,9 @@ import msgspec
 from jobs.api import audit
 from jobs.api.asynchronous import twin
 from jobs.api.redaction import shown_nodes, shown_results, shown_value
+from jobs.api.waiting import Pauses
 from jobs.api.workflow_checks import Document, validate
 from jobs.api.workflow_nesting import in_full
-from jobs.core.duration import seconds
 from jobs.core.payload import encode_any
 from jobs.core.states import JobState
 from jobs.core.wording import shown
@@ -26,9 +27,6 @@ from jobs.engine import get_engine
 from jobs.engine.workflows import new_run_id
 from jobs.exceptions import JobTimeout, OptionInvalid
 from jobs.runtime.relaying import Relay
-
-LONGEST_LOOK = 0.5
-"""Seconds between two looks at a run that is waited for."""
 
 SCANNED = 1000
 """Runs that one page looks at where it is to hold only some of them."""
@@ -165,14 +163,22 @@ def results(run_id: str) -> dict[str, Any]:
 
 def wait(run_id: str, timeout: float | timedelta | None = None) -> RunFacts:
     """Waits until the run has ended and answers it, however it ended. RunNotFound; JobTimeout after ``timeout``."""
-    until = None if timeout is None else monotonic() + seconds(timeout, name="timeout")
-    sleeper, length = threading.Event(), 0.005
+    pauses, sleeper = Pauses(timeout), threading.Event()
     while not (facts := get(run_id)).is_over:
-        if until is not None and monotonic() >= until:
-            raise JobTimeout(f"Run {run_id} did not end in time.", fix="It goes on: wait again, or cancel it.")
-        sleeper.wait(length if until is None else min(length, max(0.0, until - monotonic())))
-        length = min(length * 1.4, LONGEST_LOOK)
+        sleeper.wait(pauses.next_or(partial(_not_ended, run_id)))
     return facts
+
+
+async def await_(run_id: str, timeout: float | timedelta | None = None) -> RunFacts:  # noqa: ASYNC109 - as its twin
+    """The async twin of ``wait`` (whose name with the prefix ``a`` is a word of Python's own)."""
+    pauses = Pauses(timeout)
+    while not (facts := await aget(run_id)).is_over:  # noqa: ASYNC110 - what is awaited happens in other processes
+        await asyncio.sleep(pauses.next_or(partial(_not_ended, run_id)))
+    return facts
+
+
+def _not_ended(run_id: str, timeout: float) -> JobTimeout:
+    return JobTimeout(f"Run {run_id} did not end in time.", fix="It goes on: wait again, or cancel it.")
 
 
 def _deadline_ms(definition: Definition) -> int | None:
@@ -221,4 +227,3 @@ adocument = twin(document)
 ashown_document = twin(shown_document)
 afirst_failures = twin(first_failures)
 aresults = twin(results)
-await_ = twin(wait)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import Any
@@ -180,6 +181,18 @@ class TestWait:
         runs.run_all()
 
         assert (await workflows.await_(run, timeout=5)).state == "succeeded"
+
+    async def test_those_who_await_runs_keep_no_thread_that_others_need(self, runs: Runs) -> None:
+        run = runs.start({"key": "a"})
+        waiting = [asyncio.create_task(workflows.await_(run, timeout=60)) for _ in range(60)]
+        await asyncio.sleep(0)
+
+        assert (await asyncio.wait_for(workflows.aget(run), timeout=30)).state == "running"
+
+        for task in waiting:
+            task.cancel()
+        ends = await asyncio.gather(*waiting, return_exceptions=True)
+        assert {type(end) for end in ends} == {asyncio.CancelledError}
 
 
 class TestCompare:
