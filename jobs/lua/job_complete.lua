@@ -1,7 +1,7 @@
 -- Ends attempts that succeeded. A job that was asked to stop meanwhile ends as cancelled and its result is dropped.
+-- Checks its keys itself.
 -- State: leased -> succeeded | cancelled
 -- Reply: position and "cancelled" | "lost" for each job that did not succeed; it is no mistake to make the call again
--- Checks its keys itself.
 -- #include record_fields
 -- #include server_now
 -- #include read_record

@@ -1,9 +1,9 @@
 -- Creates jobs of one type with the same options.
+-- Checks its keys itself.
 -- State: (none) -> ready | scheduled
 -- Brings work.
 -- Errors: POOL_FULL (nothing was created); an id that is taken or voided is named in the reply, the others are created
 -- Reply: now, due, then position and "taken" | "voided:<void>" for each job that was not created
--- Checks its keys itself.
 -- #include server_now
 -- #include ready_place
 -- #include due_score

@@ -1,11 +1,11 @@
 -- Gives a worker the first ready jobs, after making ready what is due. The same token again gives the same jobs.
 -- No job is asked for to recall a call that is on its way: it gives back what that has taken, or makes sure that it takes nothing.
+-- Checks its keys itself.
 -- State: scheduled -> ready, retry_wait -> ready, ready -> leased, ready -> dead (what is stored of it is corrupt)
 -- Many that nobody touched before are tied into a bundle: see bundle_of.
 -- Reply: now, next due or '', ready jobs left, '1' if paused or 'full' if as many as may run do, how many were corrupt,
 -- position and record of each job that was touched before, position and head where bodies begin to be told without it ('' =
 -- whole again), then id and body for each job
--- Checks its keys itself.
 -- #include record_fields
 -- #include server_now
 -- #include read_record

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 import redis
+from hiredis import pack_command
 from redis.cluster import RedisCluster
 from redis.exceptions import NoScriptError, RedisError, ResponseError
 
@@ -60,9 +61,12 @@ class Client(redis.Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         pool: Any = self.connection_pool
         connection = pool.get_connection()
-        parse: Any = self.parse_response
         try:
+            if args[0] == "EVALSHA":
+                send(connection, args)
+                return connection.read_response()  # of what a script says redis-py knows nothing
             connection.send_command(*args)
+            parse: Any = self.parse_response
             return parse(connection, args[0], **options)
         except ResponseError:
             raise  # an answer like any other
@@ -80,7 +84,7 @@ class Client(redis.Redis):
         is_awaited = False
         try:
             for command in commands:
-                connection.send_command(*command)
+                send(connection, command)
                 if is_awaited:
                     yield connection.read_response()
                 is_awaited = True
@@ -127,6 +131,16 @@ def close_rested(client: Any) -> None:
     clients = [node.redis_connection for node in client.get_nodes()] if is_cluster else [client]
     for each in filter(None, clients):
         each.connection_pool.disconnect(inuse_connections=False)
+
+
+def send(connection: Any, command: Sequence[Any]) -> None:
+    """Sends a command of one word. redis-py would look at each argument before hiredis does."""
+    try:
+        packed = pack_command(tuple(command))
+    except TypeError:
+        connection.send_command(*command)  # knows more kinds of bytes
+    else:
+        connection.send_packed_command((packed,), check_health=False)
 
 
 def _is_spoilt(connection: Any) -> bool:

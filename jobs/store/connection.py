@@ -386,7 +386,7 @@ class Store:
 
 def _evaluated(client: Any, found: Script, packed: Sequence[Any]) -> Any:
     try:
-        return client.evalsha(found.sha, len(found.keys), *packed)
+        return client.execute_command("EVALSHA", found.sha, len(found.keys), *packed)
     except NoScriptError:
         return client.eval(found.source, len(found.keys), *packed)
 

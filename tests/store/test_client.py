@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import redis
-from redis.exceptions import ResponseError
+from redis.exceptions import DataError, ResponseError
 
 from jobs.store.client import Client
 from jobs.store.connection import Store
@@ -94,6 +94,20 @@ def test_whoever_takes_only_some_of_the_answers_leaves_none_behind(client: redis
     next(_in_flight(client, [("ECHO", "taken"), ("ECHO", "left")]))
 
     assert client.echo("ours") == b"ours"
+
+
+def test_a_value_that_cannot_be_sent_is_told_and_leaves_nothing_behind(client: redis.Redis) -> None:
+    with pytest.raises(DataError, match="must be"):
+        client.execute_command("EVALSHA", "0" * 40, 0, None)
+
+    assert client.echo("ours") == b"ours"
+
+
+def test_bytes_of_any_kind_reach_a_script(client: redis.Redis) -> None:
+    sha = client.script_load("return ARGV")
+    values = (b"\r\n$1\0", bytearray(b"a"), memoryview(b"b"), "é", 7, 0.5)
+
+    assert client.execute_command("EVALSHA", sha, 0, *values) == [b"\r\n$1\0", b"a", b"b", "é".encode(), b"7", b"0.5"]
 
 
 def test_a_refusal_ends_all_that_is_in_flight(client: redis.Redis) -> None:

@@ -123,6 +123,9 @@ class Creation:
             raise OptionInvalid("One id of ours is needed for each payload.")
         check_ids = "" if ids is None else "2"  # "2": whoever knew the ids before may have sent them before
         all_ids = new_ids(route, len(payloads)) if ids is None else list(ids)
+        if len(payloads) == 1:
+            now, due, _ = self._create(spec, route, all_ids[0], payloads[0], header=header, check_ids=check_ids)
+            return [_created(spec, all_ids[0], now, due)]
         parts: list[list[str]] = []
 
         def calls() -> Iterator[Call]:
@@ -137,11 +140,7 @@ class Creation:
         created: list[Enqueued] = []
         try:
             for now, due, *_ in self._store.run_ahead("job_enqueue", calls(), when_resent=_SENT_BEFORE):
-                state, run_at = _first_state(now, due), moment(due)
-                created += [
-                    Enqueued(id=job_id, type=spec.type, pool=spec.pool, state=state, run_at=run_at)
-                    for job_id in parts.pop(0)
-                ]
+                created += [_created(spec, job_id, now, due) for job_id in parts.pop(0)]
         except PoolFull as full:
             refusal = pool_full(spec, len(parts[0]), full, self._pending.of(spec.pool))
             if not created:
@@ -154,20 +153,28 @@ class Creation:
         return created
 
     def _create(
-        self, spec: JobSpec, route: Route, job_id: str, body: bytes, *, void_seen: str
+        self,
+        spec: JobSpec,
+        route: Route,
+        job_id: str,
+        body: bytes,
+        *,
+        header: bytes = b"",
+        check_ids: str = "",
+        void_seen: str = "",
     ) -> tuple[int, int, list[bytes]]:
-        """One under an id that may be taken."""
+        """One job: the server's time, when it is due, and why it was not created if its id was taken."""
         try:
             now, due, *refused = self._store.run(
                 "job_enqueue",
                 self._jobs.keys(route),
                 (job_id, body),
                 when_resent=_SENT_BEFORE,
-                **self._arguments(spec, check_ids="1", void_seen=void_seen),
+                **self._arguments(spec, header=header, check_ids=check_ids, void_seen=void_seen),
             )
         except PoolFull as full:
             raise pool_full(spec, 1, full, self._pending.of(spec.pool)) from None
-        return int(now), int(due), refused
+        return now, due, refused
 
     def _arguments(
         self, spec: JobSpec, *, header: bytes = b"", check_ids: str = "", void_seen: str = "", to_follow: int = 0
@@ -219,7 +226,7 @@ class Creation:
     def _enqueue_claimed(self, spec: JobSpec, route: Route, job_id: str, body: bytes, void_seen: str = "") -> Enqueued:
         """The second step. DuplicateJob if a job has the id, _IdVoided if somebody took our claim for abandoned."""
         try:
-            now, due, refused = self._create(spec, route, job_id, body, void_seen=void_seen)
+            now, due, refused = self._create(spec, route, job_id, body, check_ids="1", void_seen=void_seen)
         except PoolFull:
             if spec.id is not None:
                 self._forget_id(route, job_id)
@@ -227,13 +234,7 @@ class Creation:
         if refused:
             why, _, void = refused[1].decode().partition(":")
             raise _IdVoided(void) if why == "voided" else id_taken(job_id)
-        return Enqueued(
-            id=job_id,
-            type=spec.type,
-            pool=spec.pool,
-            state=_first_state(now, due),
-            run_at=moment(due),
-        )
+        return _created(spec, job_id, now, due)
 
     def _forget_id(self, route: Route, job_id: str) -> None:
         forget_id(self._store, route, job_id, self._jobs.now())
@@ -312,8 +313,9 @@ def _interleaved(ids: Sequence[str], bodies: Sequence[bytes]) -> list[str | byte
     return items
 
 
-def _first_state(now: int, due: int) -> str:
-    return JobState.READY if due <= now else JobState.SCHEDULED
+def _created(spec: JobSpec, job_id: str, now: int, due: int) -> Enqueued:
+    state = JobState.READY if due <= now else JobState.SCHEDULED
+    return Enqueued(id=job_id, type=spec.type, pool=spec.pool, state=state, run_at=moment(due))
 
 
 def _as_existing(job: Job) -> Enqueued:

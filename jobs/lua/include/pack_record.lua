@@ -1,12 +1,7 @@
 -- The bytes of a record. Needs: record_fields.
-local CODE_OF = {}
-for code, state in ipairs(STATE_OF) do
-  CODE_OF[state] = code
-end
-
 local function pack_record(r)
   return struct.pack(
-    RECORD, CODE_OF[r[1]], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12],
+    RECORD, CODE_OF[r[STATE]], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12],
     #r[13], r[13], #r[14], r[14], r[15]
   ) .. r[16]
 end

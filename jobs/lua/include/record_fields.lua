@@ -9,3 +9,7 @@ local READY_AT, LEASED_AT, FINISHED_AT, RUN_AT = 9, 10, 11, 12
 local TOKEN, WORKER, STARTED_AT, PLACE = 13, 14, 15, 16
 local RECORD = '>BI4I4I4I4BI4BI8I8I8I8Bc0Bc0I8' -- and the place, to the end
 local STATE_OF = { 'scheduled', 'blocked', 'ready', 'leased', 'retry_wait', 'succeeded', 'dead', 'cancelled', 'skipped' }
+-- Written out: a loop that turns it round would cost every script as much as a command.
+local CODE_OF = {
+  scheduled = 1, blocked = 2, ready = 3, leased = 4, retry_wait = 5, succeeded = 6, dead = 7, cancelled = 8, skipped = 9,
+}

@@ -36,6 +36,8 @@ def new_ids(route: Route, count: int) -> list[str]:
     stamp = _base32(time.time_ns() // 1_000_000)
     chance = secrets.randbits(49)
     tail = f"-{route}"
+    if count == 1:
+        return [stamp + _base32(chance) + tail]
     ids: list[str] = []
     while len(ids) < count:
         low = chance & 1023
