@@ -5,12 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Response, Route, expect
 
 from dashboard import feed
+from jobs import api
+from jobs.engine import NewLines
+from jobs.models import RunRecord
+from jobs.store.log_lines import encode_line
 from tests.browser.conftest import Complaints, Visit, settle
 from tests.browser.test_everywhere import OTHERS, PAGES, found_by_axe
 from tests.browser.test_live import store_of_its_own as store_of_its_own
@@ -34,7 +39,7 @@ FOLDED = "details:not([open]) *, datalist *"
 LAID_OUT = f"document.querySelectorAll('*').length - document.querySelectorAll('{FOLDED}').length"
 """Nodes but those that are folded away: a page of charts has a table for each."""
 
-TOUCHED = "main a, main button, main summary, main input:not([type=hidden]), main select, .tabs a"
+TOUCHED = "main a, main button, main summary, main input:not([type=hidden]), main select, main textarea, .tabs a"
 OF_TEXT = "p, dd, .page-foot"  # links within a sentence are as high as it
 BOXES = "[type=checkbox], [type=radio]"  # their labels are touched
 SMALL = f"""least => [...document.querySelectorAll('{TOUCHED}')]
@@ -173,10 +178,30 @@ def measured(page: Page) -> dict[str, Any]:
     return {"nodes": page.evaluate("document.querySelectorAll('*').length"), "heap": heap}
 
 
+def nested(shop: Shop) -> str:
+    """A job with everything that opens: a payload in a payload, attempts, lines of its log with a traceback."""
+    job_id, token, route, _ = shop._lease(shop.ready(payload={"customer": {"plan": {"name": "pro"}}}, max_retries=3))
+    line = encode_line(1, 40, "disk full", {"traceback": "Traceback"})
+    assert shop.engine.logs.append(route, [NewLines(job_id, token, [line] * 30, gone=0)]) == []
+    return job_id
+
+
+def audited() -> None:
+    """Entries that lead to what they were about, and a workflow that has ended badly."""
+    with api.audit.acting("ana", "dashboard"):
+        api.audit.record("pool.pause", "default", reason="disk")
+    now = datetime.now(UTC)
+    ended = {"workflow": "nightly", "created_at": now, "finished_at": now, "seconds": 1.0, "nodes": 3}
+    RunRecord.objects.create(run="01KB7R3M9QX4", state="failed", **ended)
+
+
 def test_on_a_phone_what_is_touched_is_large_enough_and_no_page_has_too_many_parts(visit: Visit, busy: Shop) -> None:
     page = visit("administrator", width=390)
     small: dict[str, list[str]] = {}
-    for path in (*PAGES, *OTHERS):
+    job_id = nested(busy)
+    audited()
+    jobs = (f"/dashboard/jobs/{job_id}/", f"/dashboard/actions/job/resubmit/?id={job_id}", "/dashboard/jobs/?tag=eu")
+    for path in (*PAGES, *OTHERS, *jobs):
         page.goto(site_of(page) + path)
 
         assert page.evaluate(LAID_OUT) <= NODES, path

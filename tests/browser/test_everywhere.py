@@ -50,6 +50,7 @@ def full(shop: Shop) -> dict[str, str]:
     shop.engine.pools.pause("paused", by="ana", reason="a disk is moved, which takes a while, and then some more")
     schedules_of_every_kind()
     made["long"] = shop.dead(
+        type="unbroken" * 12,
         payload={"text": "unbroken" * 60, "nested": {"list": list(range(30))}},
         error={"type": "ValueError", "message": "unbroken" * 60, "traceback": "File " + "unbroken" * 60},
         tags=("unbroken" * 10,),
@@ -209,6 +210,7 @@ class TestKeyboard:
         page.keyboard.press("g")
         page.keyboard.press("d")
         page.wait_for_url("**/dashboard/dead/")
+        settle(page)
         page.keyboard.press("j")
         page.keyboard.press("j")
         page.keyboard.press("x")
@@ -216,6 +218,7 @@ class TestKeyboard:
         page.keyboard.press("k")
         page.keyboard.press("Enter")
         page.wait_for_url("**/dashboard/jobs/*/")
+        settle(page)
         page.keyboard.press("?")
         expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
         page.keyboard.press("Escape")
@@ -246,7 +249,7 @@ class TestKeyboard:
             page.keyboard.press("Tab")
             passed.append(page.evaluate("document.activeElement.textContent.trim()"))
         assert "Cancel" in passed, passed
-        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        expect(page.locator("*:focus")).to_have_css("outline-style", "solid")
 
         page.keyboard.press("Enter")
 

@@ -114,6 +114,21 @@ class TestList:
 
         expect(page.locator(f'[data-key="{job_id}"]')).to_have_class("is-row is-over")
 
+    def test_the_button_for_all_names_their_number_as_it_changes(self, visit: Visit, shop: Shop) -> None:
+        shop.dead()
+        page = visit("operator", "/dashboard/dead/")
+        settle(page)
+        button = page.get_by_role("button", name="Resubmit all 1", exact=True)
+        button.focus()
+
+        shop.dead()
+
+        expect(page.locator("h1")).to_have_text("2 dead jobs")
+        button = page.get_by_role("button", name="Resubmit all 2", exact=True)
+        expect(button).to_be_focused()
+        button.click()
+        expect(page.locator("h1")).to_have_text("Resubmit 2 jobs?")
+
     def test_focus_selection_and_half_typed_filters_survive(self, visit: Visit, shop: Shop) -> None:
         job_id, other = shop.dead(), shop.dead()
         page = visit("operator", "/dashboard/jobs/")
