@@ -139,7 +139,7 @@ if facts[2] and facts[2] ~= '' then
 end
 
 -- Whether any run is paused that has jobs here.
-local has_halted = facts[4] and tonumber(facts[4]) > 0
+local has_halted = (tonumber(facts[4] or nil) or 0) > 0
 
 -- First and last byte of the type in a body: it is the second thing in the header, a text of MessagePack.
 local function type_bounds(body)
@@ -236,7 +236,7 @@ local function halted_line(id)
 end
 
 -- Jobs of paused types and runs leave the line as they are, and come back when the pause is over. Answers whether it was one.
-local passed_over = 0
+local asides, aside_records, passed_over = {}, {}, 0 -- asides: line -> place, id, place, id, …
 local function is_set_aside(id, place, raw)
   local is_paused = paused_types and now < (tonumber(paused_types[group.type]) or 0)
   local aside = is_paused and group.type or halted_line(id)
@@ -244,10 +244,14 @@ local function is_set_aside(id, place, raw)
   if not record then
     return false
   end
+  if not asides[aside] then
+    redis.call('ZCARD', parked_of .. aside) -- a check: it is written to once all is known
+    asides[aside] = {}
+  end
+  local line = asides[aside]
+  line[#line + 1], line[#line + 2] = place, id
   record[STATE], record[PLACE] = 'ready', place
-  redis.call('HSET', states, id, pack_record(record))
-  redis.call('ZADD', parked_of .. aside, place, id)
-  redis.call('HINCRBY', parked, aside, 1)
+  aside_records[#aside_records + 1], aside_records[#aside_records + 2] = id, pack_record(record)
   passed_over = passed_over + 1
   return true
 end
@@ -330,6 +334,13 @@ end
 
 if corrupt[1] then
   check_types()
+end
+for aside, line in pairs(asides) do
+  redis.call('HINCRBY', parked, aside, #line / 2)
+  redis.call('ZADD', parked_of .. aside, unpack(line))
+end
+if aside_records[1] then
+  redis.call('HSET', states, unpack(aside_records))
 end
 if taken > 0 then
   if tied > 0 then

@@ -92,6 +92,7 @@ class Reconciler:
                 register()
                 self._registered = True
             if self._has_to_compare(rows := _rows()):
+                self._compared = None  # a comparison that fails is to be made again
                 done = reconcile(self._engine)
                 self._compared, self._compare_at = rows, monotonic() + COMPARE_SECONDS
             self._trouble = ""

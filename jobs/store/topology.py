@@ -150,6 +150,7 @@ class Topology:
 
 def _versions(stored: bytes) -> dict[int, int]:
     try:
-        return {int(version): count for version, count in _decode_versions(stored).items()}
+        versions = {int(version): count for version, count in _decode_versions(stored).items() if count > 0}
     except (msgspec.MsgspecError, ValueError):
-        return {1: 1}
+        versions = {}
+    return versions or {1: 1}

@@ -190,12 +190,19 @@ class Fetcher(threading.Thread):
                 self._stumble(error)
             else:
                 self._rest(rest_seconds)
-        while self._standing.is_open:
-            try:
-                with self._at_work:
-                    self._waiting.recall_all()
-            except Exception as error:
-                self._stumble(error)
+        while not self._has_recalled():
+            pass
+
+    def _has_recalled(self) -> bool:
+        """Whether nothing comes of any standing call any more. A waiter's thread that was at work when we became quiet
+        may have opened one."""
+        try:
+            with self._at_work:
+                self._waiting.recall_all()
+        except Exception as error:
+            self._stumble(error)
+            return False
+        return True
 
     def _go_round(self) -> float:
         """Does all that there is to do now; how many seconds to rest after it."""
@@ -233,8 +240,10 @@ class Fetcher(threading.Thread):
             self._at_work.release()
 
     def _lease_woken(self, route: Route) -> None:
-        """From a waiter's thread: the partition has something. Should that fail, the fetcher finds it awake."""
-        if self._quiet or self._is_held:
+        """From a waiter's thread: the partition has something. Should that fail, the fetcher finds it awake. The wait
+        had begun before the room went to another partition, or before we were told to take nothing: another may."""
+        if self._intake.room_as_measured(route.pool) <= 0:
+            self._woken.add(route)
             self._pass_on(route)
             return
         if self._shares is not None or not self._at_work.acquire(blocking=False):
@@ -264,7 +273,6 @@ class Fetcher(threading.Thread):
         return self._intake.jobs_taken > before
 
     def _pass_on(self, route: Route) -> None:
-        """The wait had begun before we were told to take nothing: another may."""
         try:
             self._engine.leases.pass_on(route)
         except Exception:

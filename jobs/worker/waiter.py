@@ -27,7 +27,8 @@ class Waiter:
     that gets room again is never deaf because the wait began when it had none.
 
     The pool has one thread more than slots (leader and followers). The thread that waits may ``keep`` a job that it
-    has found, and run it at once: nobody has to be woken for it. The turn is free then, and for whoever takes it.
+    has found, and run it at once: nobody has to be woken for it. The turn is free from then on: whoever takes it waits
+    as soon as the other has left.
 
     ``on_turn`` comes when a thread has the turn, and may arm the waiter at once: a short job shall not keep us from
     waiting for longer than it takes. ``on_woken`` takes up the work of a partition that has some, ``on_answer`` what a
@@ -55,6 +56,7 @@ class Waiter:
         self._disarmed.acquire()
         self._request: tuple[list[Route] | StandingCall, float] | None = None
         self._free = [True]  # the turn. To pop is to take, for one of several only
+        self._serving = threading.Lock()
         self._thread: int | None = None
         self._kept: Work | None = None
         self._backoff = Backoff()
@@ -81,27 +83,27 @@ class Waiter:
         if self._thread != get_ident() or self._kept is not None:
             return False
         self._kept = work
+        self._free.append(True)  # at once: before anything else goes to the slots, somebody must have the turn
         return True
 
     def serve(self) -> Work:
         """Waits in the calling thread, whose turn it is, until it has kept a job. What its last job left open is closed
         when it grows stale."""
-        self._thread = get_ident()
-        if not self.is_armed:
-            self._on_turn()
-        while True:
-            patience = database.seconds_until_stale()
-            if self._disarmed.acquire(timeout=-1 if patience is None else patience) and self._request is not None:
-                request, timeout = self._request
-                doubtful = self._wait(request, timeout if patience is None else min(timeout, patience))
-                if (work := self._kept) is not None:
-                    self._thread = self._kept = None
-                    self._free.append(True)  # first: whoever arms next finds somebody to wait
-                self._request = None
-                self._on_end(doubtful)
-                if work is not None:
-                    return work
-            database.close_stale()
+        with self._serving:  # whoever has kept a job is on the way out yet
+            self._thread = get_ident()
+            if not self.is_armed:
+                self._on_turn()
+            while True:
+                patience = database.seconds_until_stale()
+                if self._disarmed.acquire(timeout=-1 if patience is None else patience) and self._request is not None:
+                    request, timeout = self._request
+                    doubtful = self._wait(request, timeout if patience is None else min(timeout, patience))
+                    self._request = None
+                    self._on_end(doubtful)
+                    if (work := self._kept) is not None:
+                        self._thread = self._kept = None
+                        return work
+                database.close_stale()
 
     def _wait(self, request: list[Route] | StandingCall, timeout: float) -> list[Route]:
         try:

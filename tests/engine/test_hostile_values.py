@@ -283,7 +283,7 @@ def test_an_id_that_is_no_text_does_not_stop_the_line(steps: Steps) -> None:
     look_at_everything(steps, good)
 
 
-@pytest.mark.parametrize("garbage", [b"", b"\xff", b"[]", b'{"slots":"many"}', b"null", b"1"])
+@pytest.mark.parametrize("garbage", [b"", b"\xff", b"[]", b"{}", b'{"1":0}', b'{"slots":"many"}', b"null", b"1"])
 def test_settings_that_cannot_be_read_count_as_not_set(steps: Steps, garbage: bytes) -> None:
     steps.enqueue()
     client: Any = steps.engine.store.client
@@ -291,7 +291,7 @@ def test_settings_that_cannot_be_read_count_as_not_set(steps: Steps, garbage: by
     client.hset(prefix + "pools", "default", garbage)
     client.hset(prefix + "types", "t", garbage)
     client.hset(prefix + "topology", "default", garbage)
-    control = {"paused_until": garbage, "paused_types": garbage}
+    control = {"paused_until": garbage, "paused_types": garbage, "max_running": garbage, "halted": garbage}
     client.hset(partition_key(steps.engine.store, "control"), mapping=control)
     other = Steps(type(steps.engine)(steps.engine.store, steps.engine.settings))
 

@@ -192,6 +192,24 @@ def test_each_key_that_a_script_checks_itself_stops_a_call_that_needs_it(partiti
     assert stopped == {(case.values[1], case.values[4]) for case in cases(checked=False)}
 
 
+def test_a_line_of_the_wrong_type_in_which_jobs_would_stand_aside_leaves_all_where_they_are(
+    partition: Partition,
+) -> None:
+    partition.put(
+        {
+            "bodies": {"a": body(type="t"), "b": body(type="u")},
+            "ready": {"a": place(1), "b": place(2)},
+            "control": {"paused_types": msgspec.msgpack.encode({"t": NOW + 1, "u": NOW + 1})},
+        }
+    )
+    client: Any = partition.store.client
+    client.set(f"{partition.keys.parked_of}u", "x")
+    stored = everything(partition.store, without=("clock",))
+
+    assert is_refused(partition, "job_lease", (), LEASE)
+    assert everything(partition.store, without=("clock",)) == stored
+
+
 def is_refused(partition: Partition, name: str, items: tuple[Any, ...], arguments: dict[str, Any]) -> bool:
     try:
         partition.run(name, *items, **arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import call_command
@@ -348,6 +349,24 @@ def test_the_first_tick_registers_and_every_tick_reconciles(engine: Engine) -> N
     assert first == {"pushed": 0, "cleared": 0, "refused": 0}
     assert second == {"pushed": 1, "cleared": 0, "refused": 0}
     assert engine.types.disabled() == {"email.send"}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_comparison_that_was_asked_for_and_failed_is_made_later(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    JobType.objects.create(name="email.send", enabled=False)
+    service = Reconciler(engine)
+    service.tick()
+    engine.types.clear("email.send")
+    with monkeypatch.context() as away:
+        away.setattr(reconciler, "reconcile", Mock(side_effect=StoreUnavailable("away")))
+        with pytest.raises(StoreUnavailable):
+            service.tick()  # before its time: somebody has told of a change
+    monkeypatch.setattr(reconciler, "EARLY_SECONDS", service.every)
+    service._tick_at = 0.0
+
+    assert service.tick()["pushed"] == 1
 
 
 @pytest.mark.django_db(transaction=True)

@@ -125,6 +125,24 @@ def test_one_thread_more_than_slots_never_makes_one_job_more(parts: Parts, gate:
     eventually(lambda: pool.in_hand == 0)
 
 
+def test_jobs_that_come_right_behind_one_that_was_kept_make_none_too_many(parts: Parts, gate: Gate) -> None:
+    pool = PoolSlots(
+        "default", 2, cells=parts.cells, execute=gate.execute, settle=lambda *_: None, on_room=lambda: None
+    )
+    found, *others = [work(parts.cells, number) for number in range(5)]
+    hearer = Hearer(lambda: (pool.hand([found]), pool.hand(others)))  # before the thread that keeps the first has left
+    pool.waiter = hearer.waiter
+
+    pool.have_one_wait()
+    hearer.waiter.arm([ROUTE], 20.0)
+
+    eventually(lambda: len(gate.begun) >= 2)
+    time.sleep(0.1)
+    assert (len(gate.begun), pool.in_hand, pool.waiting) == (2, 5, 3)
+    gate.opened.set()
+    eventually(lambda: pool.in_hand == 0)
+
+
 def test_fewer_slots_leave_one_thread_to_wait(
     parts: Parts, gate: Gate, start_fetcher: StartFetcher, asking: list[int]
 ) -> None:

@@ -152,3 +152,36 @@ def test_who_takes_nothing_passes_a_wake_up_on(
 
     eventually(lambda: len(gate.begun) == 1, within=soon(3))
     assert (held.in_hand, other.in_hand) == (0, 1)
+
+
+@pytest.mark.parametrize("limit", [{"max_in_flight": 1}, {"shared_slots": 1, "weights": {"default": 1, "other": 1}}])
+def test_who_has_no_room_any_more_passes_a_wake_up_on(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch, limit: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(Taking, "can_stand", False)
+    full = start_fetcher(pools=("default", "other"), **limit)
+    eventually(lambda: full.is_idle and all(line.waiter.is_armed for line in full._lines.values()))
+    parts.enqueue()
+    eventually(lambda: len(gate.begun) == 1)
+    other = start_fetcher(pools=("other",))
+    eventually(lambda: other.is_idle and other._lines["other"].waiter.is_armed)
+
+    parts.enqueue(pool="other")  # for which the first has been waiting longer
+
+    eventually(lambda: len(gate.begun) == 2, within=soon(3))
+    assert (full.in_hand, other.in_hand) == (1, 1)
+
+
+def test_a_call_that_is_sent_as_it_falls_quiet_is_recalled(
+    parts: Parts, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetcher = start_fetcher()
+    eventually(lambda: fetcher.is_idle and fetcher._standing.is_open)
+
+    with fetcher._at_work:  # a waiter's thread that is at work
+        fetcher._waiting.recall_all()
+        fetcher.quiesce()
+        time.sleep(0.1)
+        fetcher._standing.open(ROUTE, 1)
+
+    eventually(lambda: fetcher.is_quiet)
