@@ -198,7 +198,8 @@ class Fetcher(threading.Thread):
         may have opened one."""
         try:
             with self._at_work:
-                self._waiting.recall_all()
+                if self._standing.is_open:
+                    self._waiting.recall_all()
         except Exception as error:
             self._stumble(error)
             return False
