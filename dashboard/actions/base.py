@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 from django import forms
@@ -47,6 +48,10 @@ class Order:
     def key(self) -> str | None:
         """Names what the order makes, so that the same order sent twice makes it once; None where it came without."""
         return self.given.get("key", "")[:KEY_MAX] or None
+
+    def id_for(self, *content: object) -> str | None:
+        """The key for what has this content: whoever goes back, changes the form and sends it again makes another."""
+        return f"{self.key}-{sha256(repr(content).encode()).hexdigest()[:12]}" if self.key else None
 
 
 @dataclass(frozen=True)

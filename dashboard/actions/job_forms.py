@@ -165,13 +165,15 @@ def _enqueue(order: Order) -> Told:
         "tags": [tag.strip() for tag in values["tags"].split(",") if tag.strip()] or None,
     }
     given = {name: value for name, value in options.items() if value is not None}
+    type_name = order.given.get("type", "")
+    job_id = order.id_for(type_name, values["payload"], given)
     try:
-        handle = api.enqueue(order.given.get("type", ""), values["payload"], **given, id=order.key)
+        handle = api.enqueue(type_name, values["payload"], **given, id=job_id)
     except DuplicateJob:
-        return Told("The job had been made already: this is it.", goto=job_url(str(order.key)))
+        return Told("The job had been made already: this is it.", goto=job_url(str(job_id)))
     # What was typed beside the payload may repeat what that hides: the page of the job shows it masked.
     told = {name: value for name, value in given.items() if name not in ("unique_key", "tags")}
-    api.audit.record("job.enqueue", handle.id, after={"type": order.given.get("type", ""), **told})
+    api.audit.record("job.enqueue", handle.id, after={"type": type_name, **told})
     text = "A job of this unique key is live already: this is it." if handle.existing else "The job was made."
     return Told(text, goto=job_url(handle.id))
 

@@ -181,10 +181,11 @@ def _reject(order: Order) -> Told:
 
 
 def _start(order: Order) -> Told:
-    if order.key:
+    payload = order.values["payload"]
+    if run_id := order.id_for(order.id, payload):
         with suppress(RunNotFound):
-            return Told("The run had been started already: this is it.", goto=run_url(reads.run(order.key).id))
-    run = api.workflows.start(order.id, order.values["payload"], id=order.key, started_by=order.by)
+            return Told("The run had been started already: this is it.", goto=run_url(reads.run(run_id).id))
+    run = api.workflows.start(order.id, payload, id=run_id, started_by=order.by)
     return Told(f"{run.name} was started.", goto=run_url(run.id))
 
 

@@ -301,6 +301,15 @@ class TestNewJob:
         assert "had been made already" in text(maker.get(answers[1]["Location"]))
         assert len(api.list_jobs(api.JobFilter()).items) == 1
 
+    def test_who_goes_back_and_changes_it_makes_another(self, login: Login, shop: Shop) -> None:
+        maker = login("maker")
+        fields = hidden(maker.get(self.url, {"type": "shop.charge"}))
+
+        for amount in ("7", "8"):
+            send(maker, self.url, fields | {"argument-amount": amount})
+
+        assert {job.payload["amount"] for job in api.list_jobs(api.JobFilter()).items} == {7, 8}
+
     @pytest.mark.parametrize(
         ("fields", "said"),
         [

@@ -11,7 +11,8 @@ from dashboard.workflows.course import Step
 from jobs import workflows
 from jobs.core.states import JobState
 from jobs.core.workflow import Node, NodeView, Span
-from tests.dashboard.browsing import send, tags, text
+from tests.dashboard.browsing import hidden, send, tags, text
+from tests.dashboard.conftest import Login
 from tests.dashboard.run_pages import NIGHTLY, boxes, links, page_of
 from tests.support.runs import Runs
 
@@ -161,6 +162,20 @@ def test_there_is_one_loud_button_on_a_page(operator: Client, runs: Runs) -> Non
     workflows.approve(both, "go")
     (retry,) = loud()
     assert "plan=failed" in retry
+
+
+def test_a_start_sent_twice_is_one_run_and_with_another_payload_another(login: Login, runs: Runs) -> None:
+    workflows.define({"name": "nightly", "nodes": [{"key": "go", "signal": "go"}]})
+    maker, address = login("maker"), "/dashboard/actions/workflow/start/"
+    question = hidden(maker.get(address, {"id": "nightly"}))
+
+    started = [
+        send(maker, address, question | {"payload": payload})["Location"]
+        for payload in ('{"day": 1}', '{"day": 1}', '{"day": 2}')
+    ]
+
+    assert started[0] == started[1] != started[2]
+    assert len(workflows.list(name="nightly").items) == 2
 
 
 def test_who_may_only_look_sees_no_button(viewer: Client, runs: Runs) -> None:

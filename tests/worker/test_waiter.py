@@ -130,7 +130,13 @@ def test_jobs_that_come_right_behind_one_that_was_kept_make_none_too_many(parts:
         "default", 2, cells=parts.cells, execute=gate.execute, settle=lambda *_: None, on_room=lambda: None
     )
     found, *others = [work(parts.cells, number) for number in range(5)]
-    hearer = Hearer(lambda: (pool.hand([found]), pool.hand(others)))  # before the thread that keeps the first has left
+
+    def hand_all() -> None:
+        """The others before the thread that keeps the first has left."""
+        pool.hand([found])
+        pool.hand(others)
+
+    hearer = Hearer(hand_all)
     pool.waiter = hearer.waiter
 
     pool.have_one_wait()
