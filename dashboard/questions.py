@@ -75,11 +75,11 @@ def _beside_it(overall: Overall) -> str:
     return f"; {count(parked)} {'is' if parked == 1 else 'are'} parked" if parked else ""
 
 
-def _save_paused(overall: Overall) -> str:
+def _except_paused(overall: Overall) -> str:
     """Pools whose jobs wait for long because somebody wants it so."""
     held = [shortened(pool["name"], 24) for pool in overall.pools if waits_long(pool) and pause_of(pool)]
     more = f" and {plural(len(held) - 2, 'more pool')}" if len(held) > 2 else ""
-    return f", save in {', '.join(held[:2])}{more} (paused)" if held else ""
+    return f", except in {', '.join(held[:2])}{more} (paused)" if held else ""
 
 
 def _late(overall: Overall) -> Answer:
@@ -90,7 +90,7 @@ def _late(overall: Overall) -> Answer:
         return Answer(question, "warning", since, "jobs are due, and no worker is alive", jobs_url(state="scheduled"))
     if not late:
         in_line = f"no job in line is ready for over {duration(standing.LATE_SECONDS)}"
-        detail = f"{in_line}{_save_paused(overall)}{_beside_it(overall)}"
+        detail = f"{in_line}{_except_paused(overall)}{_beside_it(overall)}"
         return Answer(question, "succeeded", "Nothing", detail, jobs_url(state="ready"))
     worst = max(late, key=lambda pool: pool["oldest_ready_age_seconds"])
     detail = f"oldest in {shortened(worst['name'], 24)}" + (

@@ -31,7 +31,7 @@ ACTIONS: tuple[Action, ...] = (
         noun="scheduler",
         verb="resume",
         label="Resume",
-        says="Waiting jobs start again, save in pools that are paused.",
+        says="Waiting jobs start again, except in pools that are paused.",
         perform=_resume,
         panel="pools",
     ),

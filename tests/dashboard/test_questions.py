@@ -167,7 +167,7 @@ def test_what_waits_long_in_a_paused_pool_is_not_passed_over(
     shop.worker(pools={"reports": 1})
     api.pools.pause("reports", reason="disk move")
 
-    assert ", save in reports (paused)" in answer(viewer, "Is anything late?")
+    assert ", except in reports (paused)" in answer(viewer, "Is anything late?")
     assert answer(viewer, "Are we keeping up?").startswith(" Paused ")
     assert "Paused with ready jobs: reports." in text(viewer.get("/dashboard/pools/"))
 
