@@ -16,10 +16,8 @@ from dashboard.workflows import shapes
 from jobs.models import RunRecord
 from tests.dashboard.browsing import tags, text
 from tests.dashboard.run_pages import NIGHTLY, boxes, links, page_of, rows
-from tests.dashboard.test_cost import round_trips
 from tests.support.runs import Runs
 
-__all__ = ["round_trips"]  # a fixture
 MARK = "<script>alert(1)</script>"
 
 
