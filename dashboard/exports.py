@@ -29,8 +29,11 @@ def audit(request: HttpRequest) -> HttpResponseBase:
     """The entries that match the words of the address, newest first, as ``format=csv`` or ``jsonl``."""
     kind = request.GET.get("format", "")
     kind = kind if kind in KINDS else "csv"
+    wanted = Wanted.read(request.GET)
+    if wanted.problems:
+        return HttpResponse(" ".join(wanted.problems), status=400, content_type="text/plain; charset=utf-8")
     try:
-        entries = list(_entries(Wanted.read(request.GET).filter))
+        entries = list(_entries(wanted.filter))
     except DatabaseError:
         text = "The database of the audit log cannot be read."
         return HttpResponse(text, status=503, content_type="text/plain; charset=utf-8")

@@ -7,13 +7,16 @@ what cannot be used is named in ``problems``.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
+from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 from django.http import QueryDict
 from django.utils.dateparse import parse_datetime
 
@@ -202,6 +205,20 @@ def words_of(selection: JobFilter, leave_out: Sequence[JobState] = ()) -> str:
     }
     pairs += [(word, value) for word, value in given.items() if value]
     return _told(pairs)
+
+
+def words_kept(filter: Mapping[str, Any]) -> str:
+    """The same of a selection as the audit log keeps it: ``all jobs``, ``all jobs of state dead, pool billing``; as it
+    is kept where that is none.
+    """
+    as_kept = json.dumps(filter, ensure_ascii=False)
+    if not filter.keys() <= set(JobFilter.__struct_fields__):  # of a release that knew other words
+        return as_kept
+    try:
+        words = words_of(msgspec.convert(filter, JobFilter, strict=False))
+    except msgspec.ValidationError:
+        return as_kept
+    return f"all jobs of {words}" if words else "all jobs"
 
 
 def _told(pairs: Iterable[tuple[str, str]]) -> str:

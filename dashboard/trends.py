@@ -48,11 +48,6 @@ RANGES = {
 DEFAULT = "1h"
 
 
-def range_named(name: str) -> Range:
-    """The range of an address; the usual one where that names none."""
-    return RANGES.get(name, RANGES[DEFAULT])
-
-
 class Steps:
     """Figures of a range, added up by its steps, which end at the last whole one."""
 

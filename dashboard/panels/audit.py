@@ -10,6 +10,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 
+from dashboard.choices import chosen
 from dashboard.deeds import Deed
 from dashboard.formats import duration
 from dashboard.overall import Overall
@@ -28,12 +29,14 @@ class Wanted:
 
     given: dict[str, str]
     span: str
+    problems: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, query: QueryDict) -> Wanted:
         given = {word: query.get(word, "").strip()[:300] for word in WORDS}
-        span = query.get("since", "")
-        return cls(given, span if span in SPANS else "")
+        given["source"], nowhere = chosen(given["source"], "source", SOURCES)
+        span, never = chosen(query.get("since", ""), "time to look back", SPANS)
+        return cls(given, span, tuple(filter(None, (nowhere, never))))
 
     @property
     def since(self) -> datetime | None:
@@ -65,6 +68,7 @@ class Audit(Panel):
             "kept": _kept(),
             "given": wanted.given,
             "since": wanted.span,
+            "problems": wanted.problems,
             "spans": tuple(SPANS),
             "sources": SOURCES,
         }

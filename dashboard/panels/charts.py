@@ -9,6 +9,7 @@ from django.http import HttpRequest
 
 from dashboard import reads, trends
 from dashboard.chart import Chart
+from dashboard.choices import chosen
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 
@@ -22,11 +23,12 @@ class Charts(Panel):
     refresh_seconds = 10.0
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
-        over, pool = asked_range(request), request.GET.get("pool", "")
+        (over, problems), pool = asked_range(request), request.GET.get("pool", "")
         pools = sorted(found["name"] for found in overall.pools)
         known = not pool or pool in pools
         return {
             "range": over,
+            "problems": problems,
             "ranges": range_links(request),
             "pool": pool,
             "pool_names": pools,
@@ -48,9 +50,10 @@ def of_pool(pool: str, over: trends.Range, overall: Overall) -> list[Chart]:
     ]
 
 
-def asked_range(request: HttpRequest) -> trends.Range:
-    """The range in the address of a page."""
-    return trends.range_named(request.GET.get("range", ""))
+def asked_range(request: HttpRequest) -> tuple[trends.Range, list[str]]:
+    """The range in the address of a page, the usual one where it names none; and what is wrong with it."""
+    name, problem = chosen(request.GET.get("range", ""), "range", trends.RANGES)
+    return trends.RANGES[name or trends.DEFAULT], [problem] if problem else []
 
 
 def range_links(request: HttpRequest) -> list[tuple[trends.Range, str]]:

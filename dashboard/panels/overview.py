@@ -47,7 +47,7 @@ class Overview(Panel):
     refresh_seconds = 3.0
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
-        over = asked_range(request)
+        over, problems = asked_range(request)
         groups = _groups(overall)
         sampled = sum(group.count for group in groups)
         loud = reads.mutes().loud(groups) if groups else []
@@ -70,6 +70,7 @@ class Overview(Panel):
             "firing": firing,
             "operates": may(request.user, OPERATE),
             "range": over,
+            "problems": problems,
             "ranges": range_links(request),
             "charts_url": f"{reverse('dashboard:charts')}?range={over.name}",
             **_of_the_store(over, overall),

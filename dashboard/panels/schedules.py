@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from dashboard import forecasts, reads
+from dashboard.choices import chosen
 from dashboard.firings import STRIP, Line, troubled_first
 from dashboard.formats import plural, read_number
 from dashboard.overall import Overall
@@ -57,7 +58,8 @@ class Schedules(Panel):
 
 def _all(request: HttpRequest, overall: Overall) -> dict[str, Any]:
     rows = reads.schedules()
-    search, state = request.GET.get("search", "")[:SEARCH_MAX].strip(), request.GET.get("state", "")
+    search = request.GET.get("search", "")[:SEARCH_MAX].strip()
+    state, problem = chosen(request.GET.get("state", ""), "state of a schedule", dict(STATES))
     matching = troubled_first(_matching(rows, search, state, overall.late), overall.late)
     pages = max(1, -(-len(matching) // PER_PAGE))
     page = min(max(1, read_number(request.GET.get("page", ""))), pages)
@@ -70,6 +72,7 @@ def _all(request: HttpRequest, overall: Overall) -> dict[str, Any]:
         "search": search,
         "state": state,
         "states": STATES,
+        "problems": [problem] if problem else [],
         "page": page,
         "pages": pages,
         "previous_url": _page_url(search, state, page - 1) if page > 1 else "",
@@ -132,7 +135,7 @@ _IS: dict[str, Callable[[Row, Collection[str]], bool]] = {
 def _matching(rows: Iterable[Row], search: str, state: str, late: Collection[str]) -> list[Row]:
     words = search.lower()
     found = [row for row in rows if words in f"{row.name} {row.target} {row.cron}".lower()]
-    return [row for row in found if _IS[state](row, late)] if state in _IS else found
+    return [row for row in found if _IS[state](row, late)] if state else found
 
 
 def _sentence(rows: Iterable[Row], overall: Overall, lines: Collection[Line]) -> str:

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from dashboard import reads
+from dashboard.choices import chosen
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.permissions import ENQUEUE, may
@@ -36,7 +37,7 @@ class Workflows(Panel):
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         name, state, cursor = (request.GET.get(word, "").strip()[:300] for word in ("name", "state", "cursor"))
-        state = state if state in dict(STATES) else ""
+        state, problem = chosen(state, "state of a run", dict(STATES))
         page = reads.runs(name, state, cursor, PER_PAGE)
         troubled = [run.id for run in page.items if run.counts.get("dead") or run.counts.get("cancelled")]
         failures = reads.first_failures(troubled) if troubled else {}
@@ -47,6 +48,7 @@ class Workflows(Panel):
             "name": name,
             "state": state,
             "states": STATES,
+            "problems": [problem] if problem else [],
             "cursor": cursor,
             "rows": [RunRow(run, overall.now, usual.get(run.name), failures.get(run.id)) for run in page.items],
             "workflows": [row for row in known if name in ("", row.name)],

@@ -21,6 +21,7 @@ from django.utils.safestring import SafeString
 from dashboard import formats, links, pictures, reads, standing, stories, timeline, trees
 from dashboard.actions import BY_SLUG
 from dashboard.actions.base import Action
+from dashboard.filters import words_kept
 from dashboard.overall import UNREACHABLE
 from dashboard.panels.base import Panel
 from dashboard.permissions import closed_pools, may, may_reach
@@ -87,13 +88,20 @@ def changes(facts: Any) -> str:
     """``slots 3, max_running none``: one side of a change, as the audit log keeps it."""
     if not isinstance(facts, dict):
         return "" if facts is None else formats.shortened(_worded(facts), CHANGES_SHOWN)
-    words = (f"{name} {'none' if value in (None, '') else _worded(value)}" for name, value in facts.items())
-    return formats.shortened(", ".join(words), CHANGES_SHOWN)
+    return formats.shortened(", ".join(_change(name, value) for name, value in facts.items()), CHANGES_SHOWN)
+
+
+def _change(name: str, value: Any) -> str:
+    if name == "filter" and isinstance(value, dict):
+        return words_kept(value)
+    return f"{name} {'none' if value in (None, '') else _worded(value)}"
 
 
 def _worded(value: Any) -> str:
     if isinstance(value, dict) and value.keys() >= PAUSE_FIELDS:
         return standing.about_pause(value).lstrip()
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return " ".join(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -163,10 +171,9 @@ def act(context: Context, slug: str, id: str = "", words: str = "", *, loud: boo
         return SafeString("")
     query = {"id": id, "next": context.get("here") or request.get_full_path()}
     return format_html(
-        '<a class="button{}" href="{}?{}"{}>{}</a>',
+        '<a class="button deed{}"{}{}>{}</a>',
         "" if loud else " quiet",
-        action.url,
-        urlencode({name: value for name, value in query.items() if value}),
+        _way(context, action, urlencode({name: value for name, value in query.items() if value})),
         format_html(' data-press="{}"', action.key) if action.key else "",
         words or format_html('{}<span class="unseen"> {}</span>', action.label, id),
     )
@@ -180,7 +187,14 @@ def act_all(context: Context, verb: str, words: str, **filters: str) -> SafeStri
     given.update({**filters, "next": context.get("here") or request.get_full_path()})
     if not may(request.user, action.permission) or not may_reach(request.user, action.reach((), given)):
         return SafeString("")
-    return format_html('<a class="button quiet" href="{}?{}">{}</a>', action.url, given.urlencode(), words)
+    return format_html('<a class="button deed quiet"{}>{}</a>', _way(context, action, given.urlencode()), words)
+
+
+def _way(context: Context, action: Action, query: str) -> SafeString:
+    """The address of a link to an action; none while the store is away, when nothing can be done."""
+    if context["overall"].trouble:
+        return SafeString(' aria-disabled="true"')
+    return format_html(' href="{}?{}"', action.url, query)
 
 
 @register.simple_tag(takes_context=True)

@@ -12,6 +12,7 @@ from jobs.models import AuditEntry
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's takes none
+    nothing_yet = "Nobody has changed anything yet. Whatever people change is written down by itself."
     list_display = ("at", "who", "action", "target", "source", "reason")
     list_filter = ("source", "action")
     search_fields = ("who", "target", "reason")

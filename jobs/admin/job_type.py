@@ -47,6 +47,9 @@ class OverriddenFilter(admin.SimpleListFilter):
 class JobTypeAdmin(PausingAdmin, MirroredAdmin):
     noun = "type"
     unseen: Mapping[str, Any] = {}
+    nothing_yet = (
+        'There is no job type yet. Declare one in code, @job("email.send"), and it appears when a process starts.'
+    )
     list_display = (
         "name",
         "enabled",

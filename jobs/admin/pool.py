@@ -22,6 +22,7 @@ from jobs.services import reconciler
 @admin.register(Pool)
 class PoolAdmin(PausingAdmin, MirroredAdmin):
     noun = "pool"
+    nothing_yet = "There is no pool yet. It appears with the first job type that names it, or is added here."
     list_display = ("name", "state", "slots_in_force", "autoscale", "ready", "scheduled", "running", "dead", "workers")
     list_filter = ("autoscale",)
     search_fields = ("name", "description")

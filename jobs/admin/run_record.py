@@ -48,6 +48,7 @@ class LengthFilter(admin.SimpleListFilter):
 class RunRecordAdmin(ActingAdmin):
     """Nobody edits what was; a run that is still in the store can be retried."""
 
+    nothing_yet = "No run has ended yet. Those under way are on the dashboard, under Workflows."
     list_display = ("link", "workflow", "state", "took", "finished_at", "nodes", "version", "schedule")
     list_display_links = None
     list_filter = ("state", LengthFilter, "finished_at", ("schedule", admin.EmptyFieldListFilter), "workflow")

@@ -39,6 +39,7 @@ WHY_READ_ONLY = (
 @admin.register(Schedule)
 class ScheduleAdmin(ScheduleColumns, ScheduleActions):
     form = ScheduleForm
+    nothing_yet = 'There is no schedule yet. Add one here, or declare one in code: @job(schedule=Cron("30 2 * * *"))'
     list_display = ("name", "when", "state", "last", "next")
     list_filter = (StateFilter, "kind", "owner", "timezone")
     search_fields = ("name", "job_type", "workflow", "cron")

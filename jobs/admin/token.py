@@ -18,6 +18,7 @@ from jobs.models import ApiToken
 class ApiTokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django's takes none
     """To be looked at and revoked. Made by the command ``tokens create``, which shows the secret once."""
 
+    nothing_yet = "There is no token yet. Make one with “manage.py tokens create”, which shows its secret once."
     list_display = ("id", "user", "name", "state", "scopes", "created_at", "expires_at", "last_used_at")
     list_display_links = None
     list_filter = (("revoked_at", admin.EmptyFieldListFilter), "user")

@@ -39,6 +39,9 @@ TOO_LARGE = (
 class WorkflowAdmin(WorkflowActions):
     form = WorkflowForm
     inlines = (NodeInline, EdgeInline)
+    nothing_yet = (
+        "There is no workflow yet. Add one here, or send a file: “manage.py workflows define --file nightly.json”"
+    )
     list_display = ("name", "description", "version", "node_count", "changed_at", "changed_by")
     search_fields = ("name", "description", "nodes__key", "nodes__job_type")
     list_per_page = 50

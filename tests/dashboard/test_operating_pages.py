@@ -16,12 +16,14 @@ from django.test import Client
 
 from dashboard import reads
 from dashboard.deeds import PAST
+from dashboard.filters import words_kept
 from dashboard.panels.pools import finding
 from dashboard.panels.topology import by_pool
 from dashboard.reads import Verdict
 from jobs import api
 from jobs.api import Partition, PoolSettings
 from jobs.core.autoscale import Decision, Sighting
+from jobs.core.states import JobState
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
@@ -235,6 +237,20 @@ class TestAudit:
         links = {attributes.get("href") for tag, attributes in tags(response) if tag == "a"}
         assert "/dashboard/pools/?name=billing" in links
         assert not [link for link in links if "job-9" in str(link)]
+
+    def test_a_bulk_operation_says_of_which_jobs_in_words(self, viewer: Client, shop: Shop) -> None:
+        now = datetime.now(UTC)
+        shop.dead(pool="billing")
+        narrow = api.JobFilter(states=(JobState.DEAD,), pool="billing", since=now - timedelta(days=7), until=now)
+        api.bulk.start("resubmit", narrow, id="narrow", confirmed=1)
+        with api.audit.acting("ana", "dashboard"):
+            api.audit.record("type.change", "email.send", after={"filter": {"moon": "full"}, "tags": ["eu", "night"]})
+
+        page = text(viewer.get("/dashboard/audit/"))
+
+        assert "confirmed 1, all jobs of state dead, pool billing, since 20" in page
+        assert '{"moon": "full"}, tags eu night' in page  # of a release that knew other words
+        assert words_kept({}) == "all jobs"
 
     def test_they_can_be_taken_away_as_a_table_that_no_spreadsheet_runs(self, viewer: Client, log: None) -> None:
         response = viewer.get("/dashboard/audit/export/?format=csv&action=pool")
