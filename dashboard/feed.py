@@ -95,7 +95,7 @@ class Feed:
             await asyncio.sleep(max(POLL_SECONDS, self._readers / FRAMES_PER_SECOND))
 
     async def _take(self, overall: Overall) -> None:
-        self._at = iso(overall.at) or ""
+        self._at = iso(overall.now) or ""
         fresh = figures(overall)
         if fresh == self._figures and self._version:
             return

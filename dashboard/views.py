@@ -128,7 +128,7 @@ def snapshot(request: HttpRequest) -> HttpResponseBase:
         {
             "type": "figures",
             "version": version(found),
-            "at": iso(overall.at),
+            "at": iso(overall.now),
             "trouble": overall.trouble,
             "figures": found,
         }

@@ -53,7 +53,7 @@ function press(key) {
   const buttons = (row ?? document.getElementById("main")).querySelectorAll(`[data-press="${key}"]`);
   const ofList = row?.dataset.state && document.querySelector(`.bulk [data-press="${key}"][data-states~="${row.dataset.state}"]`);
   const button = buttons.length === 1 ? buttons[0] : ofList;
-  if (!button || button.disabled) return false;
+  if (!button || button.disabled || button.ariaDisabled) return false;
   if (button.form?.method === "post") ask(button, button === ofList ? [row.dataset.key] : undefined);
   else button.click();
   return true;

@@ -93,7 +93,17 @@ function dim() {
   if (was === is) return;
   document.body.classList.toggle("is-stale", is);
   for (const button of document.querySelectorAll("#panel form:not([data-keep]) button.button")) button.disabled = is;
+  for (const link of document.querySelectorAll("#panel a.deed")) switchOff(link, is);
   if (was) refreshSoon(true);
+}
+
+/** A link that leads to an action has no address meanwhile. */
+function switchOff(link, is) {
+  const [from, to] = is ? ["href", "data-href"] : ["data-href", "href"];
+  if (!link.hasAttribute(from)) return;
+  link.setAttribute(to, link.getAttribute(from));
+  link.removeAttribute(from);
+  link.ariaDisabled = is ? "true" : null;
 }
 
 /* ------------------------------------------------------------------------------------------------------ read aloud */

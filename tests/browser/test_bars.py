@@ -225,5 +225,7 @@ def test_when_the_store_is_away_every_page_says_so_and_offers_nothing(
         expect(page.locator("#trouble")).to_contain_text("The store cannot be reached.")
         enabled = page.locator("#panel form:not([data-keep], [method=get]) button.button:enabled")
         assert enabled.count() == 0, (path, enabled.first.evaluate("each => each.outerHTML"))
+        assert page.locator("#panel a.deed[href]").count() == 0, path
+        expect(page.locator(".rail [data-skew]")).to_be_hidden()  # figures may be old, this clock is not wrong for that
         if path in PAGES[:2]:  # one that shows what was known last, one that can show nothing
             assert found_by_axe(page) == [], path

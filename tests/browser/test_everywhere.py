@@ -155,6 +155,22 @@ CUT_OFF = """[...document.querySelectorAll(".scroll")]
 """Tables that a narrow page does not show whole; but for the figures of charts, which are folded away."""
 
 
+LINKS_CUT_AWAY = """() => {
+  const clip = (link) => {
+    let each = link.parentElement;
+    while (each && !["hidden", "clip"].includes(getComputedStyle(each).overflowX)) each = each.parentElement;
+    return each?.getBoundingClientRect();
+  };
+  const gone = (link) => {
+    const [at, seen] = [link.getClientRects()[0], clip(link)];
+    return at && seen && (at.left >= seen.right - 4 || at.top >= seen.bottom - 4);
+  };
+  return [...document.querySelectorAll("#main a[href]:not(.unseen)")]
+    .filter((link) => link.checkVisibility() && gone(link)).map((link) => link.outerHTML);
+}"""
+"""Links that the keyboard reaches and nobody sees: beyond the end of a line that is cut."""
+
+
 def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
     page = visit("administrator")
     jobs = [f"/dashboard/jobs/{job_id}/" for job_id in full.values()]
@@ -167,6 +183,7 @@ def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
             assert fits(page), (path, width)
             if width <= 720:
                 assert page.evaluate(CUT_OFF) == [], (path, width)
+                assert page.evaluate(LINKS_CUT_AWAY) == [], (path, width)
     page.goto(page.url.partition("/dashboard")[0] + "/dashboard/pools/")
     for width in (730, 900, 1100, 1300, 1440):
         page.set_viewport_size({"width": width, "height": 800})
@@ -174,6 +191,23 @@ def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
             "all => all.map(each => each.getBoundingClientRect().right)"
         )
         assert max(edges) <= width, f"the buttons of pools are in sight at {width}"
+
+
+def test_on_the_narrowest_page_the_bar_is_one_line_and_each_state_is_whole(visit: Visit, full: dict[str, str]) -> None:
+    page = visit("operator", "/dashboard/jobs/", width=320)
+    settle(page)
+    [brand, pause, line] = [
+        page.locator(f".bar {part}").evaluate("each => each.getBoundingClientRect().bottom")
+        for part in (".brand", "#pause", ".live")
+    ]
+    cut = page.locator(".jobs .state-cell").evaluate_all(
+        "all => all.filter(each => each.querySelector('.state').getBoundingClientRect().right > "
+        "each.nextElementSibling.nextElementSibling.getBoundingClientRect().left).map(each => each.textContent.trim())"
+    )
+
+    assert abs(brand - pause) < 20
+    assert abs(brand - line) < 20
+    assert cut == []
 
 
 def test_on_a_phone_targets_are_large_enough_and_a_job_can_be_resubmitted(visit: Visit, full: dict[str, str]) -> None:

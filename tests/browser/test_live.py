@@ -319,6 +319,24 @@ def test_without_the_store_figures_dim_actions_go_off_and_all_comes_back(
     settle(page)
 
 
+def test_links_to_actions_go_off_with_the_store_and_come_back(store_of_its_own: ValkeyServer, visit: Visit) -> None:
+    Shop().ready(pool="billing")
+    page = visit("operator", "/dashboard/pools/")
+    settle(page)
+    pause = page.locator("a.deed", has_text="Pause billing")
+    expect(pause).to_have_attribute("href", re.compile("/pool/pause/"))
+
+    store_of_its_own.kill()
+
+    expect(pause).to_have_attribute("aria-disabled", "true")
+    assert pause.get_attribute("href") is None
+
+    store_of_its_own.start()
+
+    expect(page.locator("#trouble")).to_be_hidden()
+    expect(page.locator("a.deed[aria-disabled]")).to_have_count(0)
+
+
 def test_progress_moves_though_no_figure_changes(visit: Visit, shop: Shop) -> None:
     shop.ready()
     route = shop.engine.topology.partitions("default")[0]

@@ -60,6 +60,30 @@ def test_the_last_figures_stay_with_their_age(store_of_its_own: ValkeyServer, vi
     assert "Figures are as they were" in words
 
 
+def test_the_overview_leads_to_no_action_and_claims_nothing_about_workers(
+    store_of_its_own: ValkeyServer, operator: Client
+) -> None:
+    Shop().many(7)
+    assert any("deed" in str(facts.get("class")) and "href" in facts for _, facts in tags(operator.get("/dashboard/")))
+    store_of_its_own.kill()
+
+    page = operator.get("/dashboard/")
+
+    deeds = [facts for tag, facts in tags(page) if tag == "a" and "deed" in str(facts.get("class"))]
+    assert deeds
+    assert not [facts for facts in deeds if "href" in facts or "aria-disabled" not in facts]
+    assert "No worker has been heard from." not in text(page)
+
+
+def test_the_clock_of_a_page_goes_on(store_of_its_own: ValkeyServer, viewer: Client) -> None:
+    before = viewer.get("/dashboard/snapshot/").json()["at"]
+    store_of_its_own.kill()
+
+    after = [viewer.get("/dashboard/snapshot/").json()["at"] for _ in range(2)]
+
+    assert before < after[0] < after[1]
+
+
 def test_a_page_of_a_job_says_that_it_cannot_be_read(store_of_its_own: ValkeyServer, viewer: Client) -> None:
     job_id = Shop().ready()
     store_of_its_own.kill()

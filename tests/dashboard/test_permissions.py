@@ -50,6 +50,16 @@ def test_without_the_permission_the_answer_names_it(address: str, login: Login) 
     assert "jobs.view_dashboard" in text(response)
 
 
+def test_who_may_see_nothing_is_offered_another_login(login: Login) -> None:
+    stranger = login("stranger")
+    page = stranger.get("/dashboard/")
+    [way] = [str(facts.get("action") or facts.get("href")) for tag, facts in tags(page) if tag in ("form", "a")]
+
+    send(stranger, way, {})
+
+    assert stranger.get("/dashboard/").status_code == 302
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_viewer_sees_every_page(page: str, viewer: Client, shop: Shop) -> None:
     shop.dead()
