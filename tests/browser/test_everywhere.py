@@ -223,6 +223,18 @@ def test_on_a_phone_targets_are_large_enough_and_a_job_can_be_resubmitted(visit:
     expect(page.locator("h1 + .tag")).to_have_text("ready")
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_field_of_a_form_looks_like_the_others(theme: str, visit: Visit, shop: Shop) -> None:
+    page = visit("administrator", f"/dashboard/actions/job/edit/?id={shop.dead()}", theme=theme)
+    looks = page.locator("main textarea, main input:visible").evaluate_all(
+        "all => all.map(each => [each.localName, getComputedStyle(each).backgroundColor, "
+        "getComputedStyle(each).borderColor, getComputedStyle(each).color])"
+    )
+
+    assert {name for name, *_ in looks} == {"input", "textarea"}
+    assert len({tuple(look) for _, *look in looks}) == 1, looks
+
+
 class TestKeyboard:
     def test_the_first_stop_is_a_link_over_the_navigation(self, visit: Visit) -> None:
         page = visit("viewer")
