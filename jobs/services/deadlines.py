@@ -28,10 +28,9 @@ class DeadlineService:
     def tick(self) -> dict[str, int]:
         control = self._engine.run_control
         met, self.every = 0, LONGEST_SLEEP
-        if not self._engine.workflows.has_runs():
-            self.every = NONE_SLEEP
-            return {"met": 0}
         if control.next_deadline() is None:
+            if not self._engine.workflows.has_runs():
+                self.every = NONE_SLEEP
             return {"met": 0}
         due = control.due_deadlines()
         for deadline in due:

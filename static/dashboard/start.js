@@ -1,4 +1,10 @@
 // Fetches what makes a page live once its first frame is drawn: fetching, compiling and running it sooner would only delay
 // that frame. A page that nobody has looked at yet needs none of it, and frames of hidden tabs wait until they are seen.
 
-requestAnimationFrame(() => setTimeout(() => import("./main.js")));
+// What cannot be fetched (a web process that is just replaced) is asked for again.
+
+const AGAIN_MS = 3000;
+
+const start = () => import("./main.js").catch(() => setTimeout(start, AGAIN_MS));
+
+requestAnimationFrame(() => setTimeout(start));

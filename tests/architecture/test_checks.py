@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.timeout(900)  # types take minutes on a busy machine
 @pytest.mark.parametrize("check", ["format", "lint", "types", "layers", "migrations", "lua"])
 def test_the_project_passes(check):
     if check == "lua" and shutil.which("luacheck") is None:

@@ -36,6 +36,30 @@ def test_figures_change_without_a_reload(visit: Visit, shop: Shop) -> None:
     assert never_reloaded(page)
 
 
+@pytest.mark.parametrize("lost", ["main.js", "live.js"])
+def test_a_page_whose_scripts_could_not_be_fetched_asks_for_them_again(
+    visit: Visit, shop: Shop, complaints: Complaints, lost: str
+) -> None:
+    page = visit("viewer")
+    failed: list[str] = []
+
+    def once(route: Route) -> None:
+        if failed:
+            route.continue_()
+        else:
+            failed.append(route.request.url)
+            route.abort()
+
+    page.route(f"**/{lost}", once)
+    page.reload()
+    eventually(lambda: page.evaluate("true") and bool(failed), within=10)
+
+    shop.many(7, pool="reports")
+
+    expect(page.locator('[data-figure="states.ready"]')).to_have_text("7")
+    complaints.forgive("ERR_FAILED")
+
+
 def test_a_job_is_seen_failing_dying_resubmitted_and_succeeding(visit: Visit, shop: Shop) -> None:
     job_id = shop.ready(max_retries=1)
     page = visit("operator", f"/dashboard/jobs/{job_id}/")

@@ -53,7 +53,7 @@ def filled(shop: Shop) -> dict[str, str]:
 
 VOLATILE = {
     *("heartbeat_age_seconds", "server_time", "oldest_ready_age_seconds", "age_seconds", "load"),
-    *("throughput_per_second", "predicted_wait_seconds"),
+    *("throughput_per_second", "predicted_wait_seconds", "late_seconds"),
 }
 
 
