@@ -33,6 +33,9 @@ hypothesis.settings.load_profile("mainspring")
 # A shell starts what runs in its background with Ctrl-C ignored, and so would be all that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# So does nohup with the end of the terminal.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
