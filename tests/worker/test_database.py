@@ -135,7 +135,9 @@ def test_a_driver_that_fails_to_close_costs_no_slot_its_thread(
         first = query()
         monkeypatch.setattr(connections["default"], "close", fail)
         database.close_stale()
-        return query() is not first
+        is_new = query() is not first
+        first.close()
+        return is_new
 
     assert in_slot_thread(jobs)
 
