@@ -50,7 +50,7 @@ class Loop(threading.Thread):
     """Calls ``tick`` for ever in a daemon thread. ``tick`` answers the seconds until it wants to be called again.
 
     An error of the environment is waited out quietly, any other is logged with its traceback; both show in
-    ``trouble`` until a tick succeeds.
+    ``trouble`` until a tick succeeds. ``was_nudged``: whether the tick under way was asked for by a nudge.
     """
 
     def __init__(self, name: str, tick: Callable[[], float], *, backoff: Backoff | None = None) -> None:
@@ -59,12 +59,14 @@ class Loop(threading.Thread):
         self._backoff = backoff or Backoff(first=0.1, cap=5.0)
         self._bell = threading.Event()
         self._stopping = False
+        self.was_nudged = False
         self.trouble: str | None = None
 
     def run(self) -> None:
         while not self._stopping:
-            self._bell.wait(self._guarded_tick())
-            self._bell.clear()
+            self.was_nudged = self._bell.wait(self._guarded_tick())
+            if self.was_nudged:  # a nudge that comes only now is for the tick after this one
+                self._bell.clear()
 
     def nudge(self) -> None:
         """Tick now rather than when the current sleep is over."""

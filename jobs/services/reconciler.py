@@ -40,9 +40,6 @@ Rows = tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]
 COMPARE_SECONDS = 60.0
 """The store is compared as often though nobody told of a change: it may have been put back to an older state."""
 
-EARLY_SECONDS = 0.1
-"""A tick that comes by so much before its time was asked for."""
-
 NOTHING_SET: dict[str, Any] = dict.fromkeys(SETTINGS)
 """What a pool without a row is told."""
 
@@ -70,7 +67,7 @@ class Reconciler:
     """The service of a worker host (``jobs.runtime.service``). Its first tick also takes the code's job types in.
 
     It looks at the rows each time. The store is asked where they have changed, where somebody has told that something
-    was changed there (the tick comes early then), and now and then all the same.
+    was changed there, and now and then all the same.
     """
 
     name = "reconciler"
@@ -81,7 +78,11 @@ class Reconciler:
         self._registered = False
         self._trouble = ""
         self._compared: Rows | None = None
-        self._compare_at = self._tick_at = float("-inf")
+        self._compare_at = float("-inf")
+
+    def hear(self) -> None:
+        """Something was changed in the store, or it was emptied: rows are no longer known to be there."""
+        self._compared = None
 
     def tick(self) -> dict[str, int]:
         """One comparison. Raises StoreUnavailable; a database that is away or not migrated is waited for."""
@@ -102,11 +103,10 @@ class Reconciler:
             self._trouble = str(error)
         finally:
             close_old_connections()
-        self._tick_at = monotonic() + self.every - EARLY_SECONDS
         return {"pushed": done.pushed, "cleared": done.cleared, "refused": len(done.refused)}
 
     def _has_to_compare(self, rows: Rows) -> bool:
-        return rows != self._compared or monotonic() < self._tick_at or monotonic() >= self._compare_at
+        return rows != self._compared or monotonic() >= self._compare_at
 
 
 def register(using: str | None = None) -> Registered:

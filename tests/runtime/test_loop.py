@@ -63,6 +63,21 @@ class TestLoop:
 
         assert not loop.is_alive()
 
+    def test_a_nudge_is_never_taken_for_the_end_of_a_sleep_however_near_it_comes(self) -> None:
+        nudged = [0]
+
+        def tick() -> float:
+            nudged[0] += loop.was_nudged
+            return 0.0005
+
+        loop = Loop("test", tick)
+        loop.start()
+        for _ in range(1000):
+            seen = nudged[0]
+            loop.nudge()
+            eventually(lambda seen=seen: nudged[0] > seen, within=5.0, every=0.0003)
+        loop.stop(1.0)
+
     def test_stop_waits_for_the_tick_that_is_under_way(self) -> None:
         begun, finished = threading.Event(), threading.Event()
 
