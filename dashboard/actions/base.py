@@ -142,7 +142,7 @@ class Question:
 
 def key_for(given: QueryDict) -> tuple[str, str]:
     """The hidden field that gives an order its key: the one that came with the request, else a new one."""
-    return "key", given.get("key", "")[:KEY_MAX] or f"n{api.bulk.new_id()}"
+    return "key", given.get("key", "")[:KEY_MAX] or api.bulk.new_id()
 
 
 @dataclass(frozen=True, kw_only=True)

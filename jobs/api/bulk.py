@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -24,7 +25,7 @@ from jobs.core import options
 from jobs.core.bulk import ALLOWED, LIVE, USUAL, BulkAction
 from jobs.core.job import Job, moment
 from jobs.core.wording import did_you_mean, shown
-from jobs.engine import BulkOperation, BulkRequest, JobFilter, get_engine, new_token
+from jobs.engine import BulkOperation, BulkRequest, JobFilter, get_engine
 from jobs.exceptions import OptionInvalid, OutcomeUnknown, StoreUnavailable, WrongState
 from jobs.services.bulk import PART as CHOSEN_PART
 from jobs.services.bulk import BulkWorker
@@ -167,8 +168,9 @@ def finish(id: str, *, within: float = math.inf) -> BulkOperation:
 
 
 def new_id() -> str:
-    """An id for an operation that is about to be asked for: asking twice with it starts one."""
-    return new_token()[:12]
+    """An id for an operation that is about to be asked for: asking twice with it starts one. No command takes it for an
+    option."""
+    return secrets.token_hex(6)
 
 
 def undo(id: str) -> BulkOperation:

@@ -33,6 +33,10 @@ def test_a_resubmit_in_the_background_is_left_to_hosts_shown_and_undone(cli, dea
     assert {api.get_job(id).state for id in ids} == {JobState.CANCELLED}
 
 
+def test_no_command_takes_the_id_of_an_operation_for_an_option():
+    assert not [id for id in (api.bulk.new_id() for _ in range(1000)) if id.startswith("-")]
+
+
 def test_a_group_is_discarded_unless_it_is_called_off(cli, dead):
     one, other = dead("user 1 not found"), dead("timed out", type="TimeoutError")
     group = next(g for g in cli("dlq", "groups", "--json").json["items"] if g["sample"] == one)["fingerprint"]
