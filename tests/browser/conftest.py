@@ -161,6 +161,10 @@ def complaints() -> Iterator[Complaints]:
     assert not complaints.found
 
 
+OWN_CLOCK = "Function.prototype.toString.call(setTimeout).includes('native code')"
+"""Playwright's clock, once installed, stays in its context for good, and in it no frame is drawn by itself."""
+
+
 class Windows:
     """Browser contexts, which are dear to make, lent to one test after another: as if each were new."""
 
@@ -181,6 +185,9 @@ class Windows:
             first, *others = context.pages
             for page in others:
                 page.close()
+            if not first.evaluate(OWN_CLOCK):
+                context.close()
+                continue
             context.clear_cookies()
             context.clear_permissions()
             protocol = context.new_cdp_session(first)
