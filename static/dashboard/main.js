@@ -14,8 +14,16 @@ const trouble = document.getElementById("trouble");
 const cutOff = document.getElementById("cut-off");
 const favicon = document.getElementById("favicon");
 
+const AGAIN_MS = 3000;
+
 document.body.classList.add("has-script");
-setClock(line.dataset.at, line.dataset.zone);
+setClock(line.dataset.at, line.dataset.zone, answered());
+
+/** When the page came: this script may have come much later. */
+function answered() {
+  const [navigation] = performance.getEntriesByType("navigation");
+  return performance.timeOrigin + (navigation?.responseStart ?? performance.now());
+}
 
 /* ---------------------------------------------------------------------------------------------------------- figures */
 
@@ -256,9 +264,17 @@ async function fetchRows() {
   tick();
 }
 
+/** What ``load`` imports. If that cannot be fetched (a web process is just replaced), it is asked for until it comes. */
+function fetched(load) {
+  return load().catch((error) => {
+    if (!/import/i.test(error.message)) throw error; // it came, and is wrong
+    return new Promise((resolve) => setTimeout(resolve, AGAIN_MS)).then(() => fetched(load));
+  });
+}
+
 /** Charts are drawn by a script that only pages with charts load. */
 async function charts() {
-  if (panel?.querySelector("[data-chart]")) (await import("./charts.js")).draw(panel);
+  if (panel?.querySelector("[data-chart]")) (await fetched(() => import("./charts.js"))).draw(panel);
 }
 
 /** Shows what only works with script. */
@@ -275,7 +291,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest?.("[data-peek]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  import("./peek.js").then(({ peek }) => peek(link)); // which only lists need
+  fetched(() => import("./peek.js")).then(({ peek }) => peek(link)); // which only lists need
 });
 
 document.addEventListener("click", (event) => {
@@ -382,7 +398,7 @@ keys({ togglePause });
 ownZone();
 turning();
 if (panel) offer(panel);
-if (document.querySelector("#rows, .in-list")) import("./neighbours.js").then(({ lists }) => lists());
+if (document.querySelector("#rows, .in-list")) fetched(() => import("./neighbours.js")).then(({ lists }) => lists());
 charts();
 say();
 setInterval(() => {

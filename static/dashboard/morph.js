@@ -44,8 +44,9 @@ function children(from, to) {
   }
 }
 
+/** By attribute: `id` of a form that has a field of that name is the field. */
 function keyOf(node) {
-  return node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset?.key || "" : "";
+  return node.nodeType === Node.ELEMENT_NODE ? node.getAttribute("id") || node.getAttribute("data-key") || "" : "";
 }
 
 /** The next nameless node of the same kind, so that what came in between does not shift all that follows. */

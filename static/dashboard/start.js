@@ -5,6 +5,11 @@
 
 const AGAIN_MS = 3000;
 
-const start = () => import("./main.js").catch(() => setTimeout(start, AGAIN_MS));
+function start() {
+  import("./main.js").catch((error) => {
+    if (!/import/i.test(error.message)) throw error; // it came, and is wrong
+    setTimeout(start, AGAIN_MS);
+  });
+}
 
 requestAnimationFrame(() => setTimeout(start));

@@ -8,9 +8,9 @@ let format;
 let dated;
 let asMoments = localStorage.getItem(MOMENTS) !== null;
 
-/** Sets the server's clock by a moment that it has just told, and the zone that the page is written in. */
-export function setClock(at, zone) {
-  if (at) serverAhead = Date.parse(at) - Date.now();
+/** Sets the server's clock by a moment that it told at `heard`, and the zone that the page is written in. */
+export function setClock(at, zone, heard = Date.now()) {
+  if (at) serverAhead = Date.parse(at) - heard;
   if (zone && !format) {
     format = clockOf(zone);
     dated = clockOf(zone, { day: "numeric", month: "short" });

@@ -61,6 +61,7 @@ def test_a_failed_job_is_found_understood_and_resubmitted(visit: Visit, shop: Sh
     expect(page.locator("#messages")).to_contain_text("The job was resubmitted.")
     expect(page.locator("h1 + .tag")).to_have_text("ready")
     assert shop.state(older) == "dead"
+    expect(page.get_by_role("link", name="2 of 2")).to_be_visible()
     press(page, "u")
     page.wait_for_url(re.compile(r"/jobs/\?.*state=dead"))
 

@@ -36,28 +36,62 @@ def test_figures_change_without_a_reload(visit: Visit, shop: Shop) -> None:
     assert never_reloaded(page)
 
 
-@pytest.mark.parametrize("lost", ["main.js", "live.js"])
-def test_a_page_whose_scripts_could_not_be_fetched_asks_for_them_again(
+@pytest.mark.parametrize("lost", ["main.js", "live.js", "neighbours.js"])
+def test_a_script_that_could_not_be_fetched_is_asked_for_again(
     visit: Visit, shop: Shop, complaints: Complaints, lost: str
 ) -> None:
-    page = visit("viewer")
-    failed: list[str] = []
+    shop.dead()
+    page = visit("viewer", "/dashboard/jobs/")
+    settle(page)
+    asked: list[str] = []
 
-    def once(route: Route) -> None:
-        if failed:
-            route.continue_()
-        else:
-            failed.append(route.request.url)
+    def refuse_once(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) == 1:
             route.abort()
+        else:
+            route.continue_()
 
-    page.route(f"**/{lost}", once)
+    page.route(f"**/{lost}", refuse_once)
     page.reload()
-    eventually(lambda: page.evaluate("true") and bool(failed), within=10)
 
-    shop.many(7, pool="reports")
-
-    expect(page.locator('[data-figure="states.ready"]')).to_have_text("7")
+    eventually(lambda: page.evaluate("true") and len(asked) > 1)
+    settle(page)
     complaints.forgive("ERR_FAILED")
+
+
+def test_a_script_that_is_wrong_is_not_asked_for_again(visit: Visit, complaints: Complaints) -> None:
+    page = visit("viewer")
+    page.route("**/live.js", lambda route: route.fulfill(content_type="text/javascript", body="export class Dead {}"))
+    page.reload()
+
+    eventually(lambda: page.evaluate("true") and complaints.found)
+    complaints.forgive("does not provide an export")
+
+
+def test_scripts_that_come_late_make_no_wrong_clock_of_it(visit: Visit) -> None:
+    page = visit("viewer", "/livez")
+    page.route_web_socket("**", lambda line: None)  # whose first frame would tell the time anew
+    page.route("**/start.js", lambda route: (page.wait_for_timeout(3_000), route.continue_()))
+    page.goto(page.url.replace("/livez", "/dashboard/"), wait_until="commit")
+
+    expect(page.locator("body")).to_have_class(re.compile("has-script"))
+    expect(page.locator(".rail [data-skew]")).to_be_hidden()
+
+
+def test_a_button_that_has_the_focus_keeps_it_however_often_the_page_is_fetched(visit: Visit, shop: Shop) -> None:
+    job_id = shop.ready()
+    page = visit("operator", f"/dashboard/jobs/{job_id}/")
+    settle(page)
+    page.get_by_role("button", name="Cancel").focus()
+    page.evaluate("window.focused = document.activeElement")
+
+    for number in (1, 2):
+        with page.expect_response(re.compile("/fragments/")):
+            shop.many(number, pool="reports")
+    settle(page)
+
+    assert page.evaluate("document.activeElement === window.focused")
 
 
 def test_a_job_is_seen_failing_dying_resubmitted_and_succeeding(visit: Visit, shop: Shop) -> None:
