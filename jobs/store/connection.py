@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import redis
 from redis.cluster import RedisCluster
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ReadOnlyError
 
 from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable
 from jobs.store import embedded, failures
@@ -361,7 +361,11 @@ class Store:
             self._clients.pop((os.getpid(), WAITING_SECONDS), None)
 
     def _revive(self, error: Exception) -> None:
-        """An embedded server that is gone is started again, by whoever notices first."""
+        """An embedded server that is gone is started again, by whoever notices first. Connections to one that has become
+        a replica are closed: they work, and lead nowhere, while its name may lead to its successor."""
+        if isinstance(error, ReadOnlyError):
+            for client in filter(None, [self._client, *self._clients.values()]):
+                close_rested(client)
         if self.url.startswith(("embedded:", "memory:")) and isinstance(error, RedisConnectionError):
             embedded.ensure(self.url, self._var_dir)
 

@@ -115,6 +115,40 @@ def take(store: Store, value: str) -> Any:
     return store.run("holder_take", HolderKeys(store.namespace, "ids", "n"), name="n", value=value, expected="")
 
 
+def test_connections_to_a_server_that_has_become_a_replica_are_left_for_whom_its_name_leads_to_now(
+    make_valkey: Callable[..., ValkeyServer], make_store: Callable[..., Store], namespace: str, tmp_path: Path
+) -> None:
+    old, new = make_valkey(), make_valkey(port=free_port())
+    name = tmp_path / "primary.sock"
+    name.symlink_to(old.socket)
+    store = make_store(f"unix://{name}", patience=5.0)
+
+    def wait(_: int) -> None:
+        store.read(lambda client: client.blpop([f"{namespace}:nothing"], 0.2))
+        with store.budget(2.0):
+            store.read(lambda client: client.blpop([f"{namespace}:nothing"], 0.2))
+
+    with ThreadPoolExecutor(3) as threads:  # a connection each
+        list(threads.map(wait, range(3)))
+    with old.client() as client:
+        client.replicaof("127.0.0.1", str(new.port))
+        name.unlink()
+        name.symlink_to(new.socket)
+        eventually(lambda: client.info("replication")["role"] == "slave")
+
+    store.call(lambda client: client.set(f"{namespace}:x", 1))
+    with new.client() as client:
+        assert client.get(f"{namespace}:x") == b"1"
+        client.set(f"{namespace}:x", 2)
+    with old.client() as client:
+        client.replicaof("no", "one")
+        client.set(f"{namespace}:x", 3)  # who still reads here is found out
+    for _ in range(4):
+        assert store.read(lambda client: client.get(f"{namespace}:x")) == b"2"
+        with store.budget(2.0):
+            assert store.read(lambda client: client.get(f"{namespace}:x")) == b"2"
+
+
 def test_scripts_that_the_server_forgot_are_sent_again(store: Store) -> None:
     for value in ("a", "b", "c"):
         store.client.script_flush()
