@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -19,30 +18,19 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, ReadOnlyError
 
 from jobs.exceptions import OptionInvalid, OutcomeUnknown, SchedulerError, StoreUnavailable
-from jobs.store import embedded, failures
-from jobs.store.client import Client, close_rested, wait_and_run
+from jobs.store import failures
+from jobs.store.client import Client, wait_and_run
+from jobs.store.clients import LONGEST_WAIT, Clients
 from jobs.store.scripts import Call, Script, script
-from jobs.store.urls import connect, shown_url
+from jobs.store.urls import shown_url
 
 if TYPE_CHECKING:
     from jobs.conf import Settings
 
 T = TypeVar("T")
 
-SOCKET_SECONDS = 5.0
-"""How long one answer may take."""
-
 TURN_SECONDS = 0.1
 """How long a wait stays with one slot of a cluster before it looks at the next."""
-
-LONGEST_WAIT = 20.0
-"""Seconds for which one wait may block: a connection that died silently is noticed soon after."""
-
-WAITING_SECONDS = LONGEST_WAIT + SOCKET_SECONDS
-"""How long the answer to a wait may take."""
-
-BUDGETS_KEPT = 8
-"""So many different budgets have their clients kept."""
 
 PATIENCE_SECONDS = 6.0
 """How long a call keeps trying while the server restarts or fails over. With one answer's time on top it stays below
@@ -63,12 +51,8 @@ class Store:
         self.url = url
         self.namespace = namespace
         self.patience = patience
-        self._var_dir = var_dir
-        self._lock = threading.Lock()
-        self._client: redis.Redis | None = None
+        self._clients = Clients(url, var_dir)
         self._limits = threading.local()
-        self._clients: dict[tuple[int, float], redis.Redis] = {}  # by process and budget
-        self._pid = os.getpid()
 
     @classmethod
     def from_settings(cls, settings: Settings, *, patience: float = PATIENCE_SECONDS) -> Store:
@@ -77,12 +61,7 @@ class Store:
     @property
     def client(self) -> redis.Redis:
         """The redis-py client, for commands that take no longer than a moment."""
-        if self._client is None or self._pid != os.getpid():
-            with self._lock:
-                if self._client is None or self._pid != os.getpid():
-                    self._client = self._connect(SOCKET_SECONDS)
-                    self._pid = os.getpid()
-        return self._client
+        return self._clients.usual
 
     @contextmanager
     def budget(self, seconds: float) -> Iterator[None]:
@@ -94,19 +73,6 @@ class Store:
             yield
         finally:
             self._limits.seconds = before
-
-    def _client_of(self, seconds: float) -> redis.Redis:
-        """A client whose answers may take as long and no longer. One for each budget, and one for waits, is kept: pages
-        go from one to another and back, and a connection costs as much as a dozen questions. All threads share it:
-        servers of ASGI have a new one for each request, and the slots of a pool wait by turns."""
-        key = os.getpid(), seconds
-        if (kept := self._clients.get(key)) is not None:
-            return kept
-        made = self._connect(seconds)  # not within the lock: the server may be slow, and others have theirs
-        with self._lock:
-            while len(self._clients) >= BUDGETS_KEPT:
-                self._clients.pop(next(iter(self._clients)))  # closed with the last who uses it
-            return self._clients.setdefault(key, made)
 
     @contextmanager
     def moment(self) -> Iterator[None]:
@@ -158,16 +124,7 @@ class Store:
 
     def close(self) -> None:
         """Closes all connections but those on which other threads wait; the next call opens new ones."""
-        with self._lock:
-            if self._client is not None and self._pid == os.getpid():
-                self._client.close()
-            self._client = None
-            for (pid, seconds), client in self._clients.items():
-                if pid == os.getpid() and seconds == WAITING_SECONDS:
-                    close_rested(client)
-                elif pid == os.getpid():
-                    client.close()
-            self._clients.clear()
+        self._clients.close()
 
     def run(
         self,
@@ -275,7 +232,7 @@ class Store:
         pause = 0.02
         while True:
             try:
-                return send(self.client if budget is None else self._client_of(budget))
+                return send(self.client if budget is None else self._clients.within(budget))
             except failures.ERRORS_OF_REDIS as error:
                 may_have_happened = changes and (sent_before or failures.may_have_happened(error))
                 if not failures.is_transient(error):
@@ -296,9 +253,9 @@ class Store:
         Each wait has a connection to itself, which waits longer than that and never sends again.
         """
         try:
-            popped = _pop_first(self._waiting_client(), keys, min(max(timeout, 0.01), LONGEST_WAIT))
+            popped = _pop_first(self._clients.waiting, keys, min(max(timeout, 0.01), LONGEST_WAIT))
         except failures.ERRORS_OF_REDIS as error:
-            self._drop_waiting()
+            self._clients.drop_waiting()
             self._revive(error)
             raise self._given_up(error, False) from error
         return popped[0].decode() if popped else None
@@ -315,7 +272,7 @@ class Store:
         seconds = min(max(timeout, 0.01), LONGEST_WAIT)
         try:
             return wait_and_run(
-                self._waiting_client(),
+                self._clients.waiting,
                 ("BLPOP", key, str(seconds)),
                 ("EVALSHA", found.sha, len(found.keys), *packed),
                 otherwise=("EVAL", found.source, len(found.keys), *packed),
@@ -323,7 +280,7 @@ class Store:
         except failures.ERRORS_OF_REDIS as error:
             if not failures.is_transient(error):
                 raise failures.translated(error) from error
-            self._drop_waiting()
+            self._clients.drop_waiting()
             self._revive(error)
             raise self._given_up(error, failures.may_have_happened(error)) from error
 
@@ -339,10 +296,10 @@ class Store:
         """
         block = int(min(max(timeout, 0.01), LONGEST_WAIT) * 1000)
         try:
-            client: Any = self._waiting_client()
+            client: Any = self._clients.waiting
             reply = client.xread({stream: after}, block=block)
         except failures.ERRORS_OF_REDIS as error:
-            self._drop_waiting()
+            self._clients.drop_waiting()
             self._revive(error)
             raise self._given_up(error, False) from error
         found = reply.values() if isinstance(reply, dict) else (entries for _, entries in reply or ())
@@ -352,22 +309,13 @@ class Store:
         """StoreUnavailable where the server does not answer."""
         self.read(lambda client: client.ping())
 
-    def _waiting_client(self) -> redis.Redis:
-        return self._client_of(WAITING_SECONDS)
-
-    def _drop_waiting(self) -> None:
-        """The server is away: who waits next begins anew."""
-        with self._lock:
-            self._clients.pop((os.getpid(), WAITING_SECONDS), None)
-
     def _revive(self, error: Exception) -> None:
-        """An embedded server that is gone is started again, by whoever notices first. Connections to one that has become
-        a replica are closed: they work, and lead nowhere, while its name may lead to its successor."""
+        """An embedded server that is gone is started again, by whoever notices first. Connections to one that has
+        become a replica are closed: its name may lead to its successor, and they never will."""
         if isinstance(error, ReadOnlyError):
-            for client in filter(None, [self._client, *self._clients.values()]):
-                close_rested(client)
-        if self.url.startswith(("embedded:", "memory:")) and isinstance(error, RedisConnectionError):
-            embedded.ensure(self.url, self._var_dir)
+            self._clients.close_rested()
+        elif isinstance(error, RedisConnectionError):
+            self._clients.revive()
 
     def _given_up(self, error: Exception, may_have_happened: bool) -> SchedulerError:
         where = shown_url(self.url)
@@ -380,12 +328,6 @@ class Store:
             f"The store at {where} cannot be reached: {failures.reason(error)}",
             fix="Start the server, or correct SCHEDULER_REDIS_URL; `manage.py doctor` checks it.",
         )
-
-    def _connect(self, seconds: float) -> redis.Redis:
-        url = self.url
-        if url.startswith(("embedded:", "memory:")):
-            url = embedded.ensure(url, self._var_dir)
-        return connect(url, seconds)
 
 
 def _evaluated(client: Any, found: Script, packed: Sequence[Any]) -> Any:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from jobs.core.job import Route
 from jobs.engine import Engine, LeaseReply, new_token
-from jobs.store.connection import LONGEST_WAIT
+from jobs.store.clients import LONGEST_WAIT
 
 CLOCK_SECONDS = 60.0
 """What is known of the server's clock is good for as long: two clocks drift apart by a few ms in it."""

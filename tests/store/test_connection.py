@@ -21,7 +21,7 @@ from jobs.exceptions import (
     SchedulerError,
     StoreUnavailable,
 )
-from jobs.store import connection, embedded
+from jobs.store import clients, connection, embedded
 from jobs.store.connection import Store
 from jobs.store.keys import HolderKeys, partition_keys
 from jobs.store.scripts import Call
@@ -53,7 +53,7 @@ def test_a_server_that_is_not_there_is_said_so_within_its_patience(make_store: C
 def test_a_server_that_never_answers_is_given_up(
     make_store: Callable[..., Store], deaf_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "SOCKET_SECONDS", 0.3)
+    monkeypatch.setattr(clients, "SOCKET_SECONDS", 0.3)
 
     store = make_store(f"redis://127.0.0.1:{deaf_port}/0")
 
@@ -66,7 +66,7 @@ def test_a_server_that_never_answers_is_given_up(
 
 
 def test_all_tries_together_end_in_time_for_a_command() -> None:
-    assert connection.PATIENCE_SECONDS + connection.SOCKET_SECONDS < 15
+    assert connection.PATIENCE_SECONDS + clients.SOCKET_SECONDS < 15
 
 
 def test_within_a_budget_a_call_gives_up_sooner(make_store: Callable[..., Store], deaf_port: int) -> None:

@@ -11,7 +11,8 @@ import redis
 from jobs.core.job import Route
 from jobs.core.states import JobState
 from jobs.exceptions import SchedulerError
-from jobs.store.connection import BUDGETS_KEPT, Store
+from jobs.store.clients import BUDGETS_KEPT
+from jobs.store.connection import Store
 from jobs.store.keys import partition_keys
 from jobs.store.scripts import Call
 
