@@ -350,6 +350,15 @@ class TestJob:
         assert link in viewer.get(f"/dashboard/jobs/{traced}/").content.decode()
         assert "traces.example.com" not in viewer.get(f"/dashboard/jobs/{untraced}/").content.decode()
 
+    def test_it_leads_to_its_schedule_and_names_the_keys_that_hold_it(self, viewer: Client, shop: Shop) -> None:
+        held = {"concurrency_key": "customer:42", "rate_key": "smtp"}
+        job_id = shop.ready(schedule="nightly run", fire_time_ms=1_700_000_000_000, **held)
+
+        page = viewer.get(f"/dashboard/jobs/{job_id}/")
+
+        assert "Concurrency key customer:42 Rate key smtp Schedule nightly run , fired for" in text(page)
+        assert "/dashboard/schedules/?name=nightly%20run" in [found.get("href") for _, found in tags(page)]
+
     def test_progress_is_shown_with_its_message(self, viewer: Client, shop: Shop) -> None:
         shop.ready()
         route = shop.engine.topology.partitions("default")[0]
