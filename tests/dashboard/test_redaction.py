@@ -11,8 +11,10 @@ from django.test import Client
 from dashboard.figures import figures
 from dashboard.reads import overall
 from jobs import api, job
+from jobs.engine import NewLines
 from jobs.models import Schedule
 from jobs.registry import registry
+from jobs.store.log_lines import encode_line
 from tests.dashboard.asking import Program
 from tests.dashboard.browsing import send, text
 from tests.dashboard.conftest import Login
@@ -29,7 +31,18 @@ def secret(shop: Shop) -> Iterator[str]:
     with registry.restored():
         job("pay.out", redact=("account",))(lambda account, token, amount=0, login=None: None)
         payload = {"amount": 37, "account": SECRETS[1], "token": SECRETS[0], "login": {"password": SECRETS[2]}}
-        yield shop.dead(type="pay.out", payload=payload, error=QUOTED, meta={"api_key": "hunter2"}, tags=["tok-4711"])
+        job_id = shop.ready(type="pay.out", payload=payload, meta={"api_key": "hunter2"}, tags=["tok-4711"])
+        log(shop, job_id, "asked with tok-4711", {"account": "DE02-1203", "said": "no hunter2"})
+        shop.fail(job_id, "dead", error=QUOTED)
+        yield job_id
+
+
+def log(shop: Shop, job_id: str, message: str, fields: dict[str, str]) -> None:
+    """An attempt logs this line, and goes back."""
+    job_id, token, route, _ = shop._lease(job_id)
+    line = encode_line(1, 20, message, fields)
+    assert shop.engine.logs.append(route, [NewLines(job_id, token, [line], gone=0)]) == []
+    shop.engine.leases.release(route, [(job_id, token)])
 
 
 def test_pages_fragments_downloads_and_frames_show_none(administrator: Client, secret: str) -> None:
@@ -44,12 +57,17 @@ def test_pages_fragments_downloads_and_frames_show_none(administrator: Client, s
         f"/dashboard/raw/?id={secret}",
         "/dashboard/snapshot/",
         f"/dashboard/actions/job/discard/?id={secret}",
+        f"/dashboard/dead/?group={api.error_groups()[0].fingerprint}",
+        "/dashboard/audit/export/?format=jsonl",
+        "/metrics",
     ):
         response = administrator.get(address)
 
         assert response.status_code == 200, address
         assert not [word for word in SECRETS if word in response.content.decode()], address
-    assert "37" in text(administrator.get(f"/dashboard/jobs/{secret}/"))
+    page = text(administrator.get(f"/dashboard/jobs/{secret}/"))
+    assert "37" in page
+    assert "asked with •••" in page
     assert not [word for word in SECRETS if word in json.dumps(figures(overall()))]
 
 
@@ -71,6 +89,7 @@ def test_the_api_tells_none(root: Program, shop: Shop, secret: str) -> None:
     refusals = [root.post("jobs", wrong), root.post("jobs", {**wrong, "payload": {"account": ["DE02-1203"]}})]
 
     assert {answer.status for answer in answers.values()} == {200}
+    assert "asked with •••" in json.dumps(answers[f"jobs/{secret}/logs"].document, ensure_ascii=False)
     assert {answer.status for answer in refusals} == {400}
     for address, answer in [*answers.items(), *enumerate(refusals)]:
         told = json.dumps(answer.document, ensure_ascii=False)
