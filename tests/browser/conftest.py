@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import pytest
 import uvicorn
 from django.contrib.auth.models import Permission, User
+from django.test import Client
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -232,10 +233,18 @@ def visit(windows: Windows, site: Site, complaints: Complaints) -> Iterator[Visi
     windows.take_back(site.url)
 
 
+@pytest.fixture
+def admin(visit: Visit, site: Site) -> Page:
+    """A page of somebody who may do everything."""
+    client = Client()
+    client.force_login(User.objects.create_superuser("root"))
+    page = visit("anonymous", "/livez")
+    page.context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": site.url}])
+    return page
+
+
 def session(role: str) -> str:
     """A session cookie of somebody with that role."""
-    from django.test import Client
-
     person = User.objects.filter(username=role).first()
     if person is None:
         person = User.objects.create_user(username=role, password=role)

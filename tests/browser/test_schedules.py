@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
@@ -31,17 +29,6 @@ def paper() -> Iterator[None]:
     with registry.restored():
         job("paper.print")(print_paper)
         yield
-
-
-@pytest.fixture
-def admin(visit: Visit, site: Site) -> Page:
-    """A page of somebody who may do everything."""
-    person = User.objects.create_superuser("root")
-    client = Client()
-    client.force_login(person)
-    page = visit("anonymous", "/accounts/login/")
-    page.context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": site.url}])
-    return page
 
 
 def nightly() -> Schedule:
