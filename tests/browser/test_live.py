@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -274,6 +275,33 @@ class TestLine:
 
         expect(page.locator("#live")).to_contain_text("Every 5 s")
         expect(page.locator('[data-figure="states.ready"]')).to_have_text("5")
+
+    def test_what_was_lost_on_the_way_is_fetched_whole(self, visit: Visit, shop: Shop) -> None:
+        lost: list[str] = []
+
+        def lose_one(line: WebSocketRoute) -> None:
+            def pass_on(frame: str | bytes) -> None:
+                told = json.loads(frame)
+                if told["type"] == "changes" and "dead.loud" in told["figures"] and not lost:
+                    lost.append(str(frame))
+                else:
+                    line.send(frame)
+
+            line.connect_to_server().on_message(pass_on)
+
+        page = visit("viewer", "/livez")
+        page.route_web_socket("**/ws/dashboard/", lose_one)
+        page.goto(page.url.replace("/livez", "/dashboard/"))
+        settle(page)
+        badge = page.locator('.rail [data-when="dead.loud"]')
+        shop.dead()
+        eventually(lambda: page.evaluate("true") and lost)
+        expect(badge).to_be_hidden()
+
+        shop.many(5)  # the next frame builds on the one that was lost
+
+        expect(badge).to_be_visible()
+        expect(badge.locator("b")).to_have_text("1")
 
     def test_a_line_that_never_opens_is_tried_again(self, visit: Visit, shop: Shop) -> None:
         page = visit("viewer", "/livez")
