@@ -77,6 +77,7 @@ class Fetcher(threading.Thread):
         self._routes: list[Route] = []
         self._turn = 0
         self._refresh_at = 0.0
+        self._may_have_more = False  # others set it, this thread takes it back before it reads what there is
         self._is_outdated = False
         self._shares = Shares(options.weights) if options.shared_slots is not None else None
         self._lines: dict[str, Line] = {}
@@ -135,7 +136,7 @@ class Fetcher(threading.Thread):
 
     def look(self) -> None:
         """Ask every partition again, as if the server had woken us for it; also of pools that are new."""
-        self._refresh_at = 0.0
+        self._may_have_more = True
         self._woken.update(self._routes)
         self._bell.ring()
 
@@ -293,11 +294,12 @@ class Fetcher(threading.Thread):
 
     def _refresh(self) -> None:
         """Follow new pools, new partitions and changed slots."""
+        if not self._may_have_more and monotonic() < self._refresh_at:
+            return
+        self._may_have_more, self._refresh_at = False, 0.0  # due yet, should it fail
         if self._is_outdated:
             self._is_outdated = False
             self.hand_back()
-        elif monotonic() < self._refresh_at:
-            return
         topology = self._engine.topology
         for name, size in self._sizes.pools(topology.pools(fresh=True)):
             topology.ensure(name)  # each time: a store that was emptied knows it no more

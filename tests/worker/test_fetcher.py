@@ -11,7 +11,7 @@ import pytest
 
 from jobs.engine import Scope
 from jobs.exceptions import OutcomeUnknown
-from jobs.worker.fetcher import Fetcher
+from jobs.worker.fetcher import REFRESH_SECONDS, Fetcher
 from jobs.worker.line import STALL_SECONDS
 from jobs.worker.lookahead import Lookahead
 from tests.support.wait import eventually, soon
@@ -149,6 +149,28 @@ def test_max_in_flight_is_over_all_pools(parts: Parts, gate: Gate, start_fetcher
     eventually(lambda: len(gate.begun) == 3)
     time.sleep(0.1)
     assert fetcher.in_hand == 3
+
+
+def test_a_pool_that_comes_while_it_looks_for_pools_is_found_at_once(
+    parts: Parts, gate: Gate, start_fetcher: StartFetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate.opened.set()
+    configured, fetchers = parts.engine.pools.configured, list[Fetcher]()
+
+    def meanwhile() -> Any:  # the pools that there are have been read, and nothing was made of them yet
+        if fetchers:
+            parts.enqueue(pool="new")
+            fetchers.pop().look()
+        return configured()
+
+    monkeypatch.setattr(parts.engine.pools, "configured", meanwhile)
+    fetcher = start_fetcher(pools=())
+    eventually(lambda: fetcher.is_idle)
+
+    fetchers.append(fetcher)
+    fetcher.look()
+
+    eventually(lambda: len(gate.begun) == 1, within=REFRESH_SECONDS / 2)
 
 
 def test_it_says_when_its_share_of_jobs_is_spent(parts: Parts, gate: Gate, start_fetcher: StartFetcher) -> None:
