@@ -43,7 +43,7 @@ class BulkWorker:
         self._engine = engine
         self._token = new_token()
         self.every = IDLE_SECONDS
-        self._met: dict[str, set[str]] = {}
+        self._met: dict[str, dict[str, str]] = {}  # operation → job → the stretch of the list in which it was met
 
     def tick(self) -> dict[str, int]:
         """Works while there is something to do, for a few seconds at most."""
@@ -101,10 +101,9 @@ class BulkWorker:
         """Those that were not met in the state that they came from. Ended jobs go nowhere."""
         if TERMINAL.issuperset(operation.request.filter.states):
             return ids
-        met = self._met.setdefault(operation.id, set())
-        fresh = [id for id in ids if id not in met]
-        met.update(fresh)
-        return fresh
+        met = self._met.setdefault(operation.id, {})
+        # A stretch that could not be written down is looked through again, and gives the same.
+        return [id for id in ids if met.setdefault(id, operation.cursor) == operation.cursor]
 
     def _select_done(self, part: Part) -> None:
         """Of the operation that is undone, the jobs that it was done to; a part of it becomes a part of this one."""

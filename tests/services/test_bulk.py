@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,7 +13,7 @@ from jobs.core.job import moment
 from jobs.core.states import JobState
 from jobs.engine import BulkOperation, Engine, JobFilter, new_token
 from jobs.engine.bulk import HOLD_MS, PARTS_READ, BulkNotFound, BulkRequest, Part
-from jobs.exceptions import LeaseLost, WrongState
+from jobs.exceptions import LeaseLost, StoreUnavailable, WrongState
 from jobs.services.bulk import IDLE_SECONDS, BulkWorker
 from tests.support.clock import ManualClock
 
@@ -305,6 +306,28 @@ def test_live_jobs_are_cancelled_from_where_they_come_to_where_they_go(
 
     assert counts(engine.bulk.get(operation.id)) == ("done", 5, 5, 0, 0)
     assert sum(engine.jobs.get(id).cancel_requested for id in ids) == 1
+
+
+def test_a_stretch_of_the_list_that_could_not_be_written_down_is_chosen_again(
+    engine: Engine,
+    clock: ManualClock,
+    enqueue: Callable[..., list[str]],
+    begin: Callable[..., BulkOperation],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = enqueue(3)
+    operation = begin("cancel", states=(JobState.READY,))
+    worker = BulkWorker(engine)
+    with monkeypatch.context() as away:
+        away.setattr(engine.bulk, "select", Mock(side_effect=StoreUnavailable))
+        with pytest.raises(StoreUnavailable):
+            worker.tick()
+    clock.advance(HOLD_MS / 1000 + 0.001)
+
+    worker.tick()
+
+    assert counts(engine.bulk.get(operation.id)) == ("done", 3, 3, 0, 0)
+    assert states(engine, ids) == {"cancelled"}
 
 
 def test_asked_for_twice_it_is_one_operation(engine: Engine, begin: Callable[..., BulkOperation]) -> None:
