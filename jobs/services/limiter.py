@@ -44,9 +44,8 @@ class Limiter:
     def tick(self) -> dict[str, int]:
         waited_for = self._engine.limit_upkeep.waited_for() if _has_limits() else []
         self._forget_old_sights()
-        sweep = monotonic() >= self._sweep_at or bool(self._seen_at)  # what was seen once is looked at again
-        if monotonic() >= self._sweep_at:
-            self._sweep_at = monotonic() + SWEEP_SECONDS
+        is_due = monotonic() >= self._sweep_at
+        sweep = is_due or bool(self._seen_at)  # what was seen once is looked at again
         freed = put_back = 0
         for limits in _limits_of(registry.all() if sweep else waited_for):
             self._engine.limits.turn(limits)
@@ -59,6 +58,8 @@ class Limiter:
         for type_name in waited_for:
             if limits_of(type_name) is not None:
                 self._engine.limit_upkeep.forget_if_idle(type_name)
+        if is_due:
+            self._sweep_at = monotonic() + SWEEP_SECONDS  # only now: one that fails is due yet
         self._busy = bool(waited_for or self._seen_at)
         return {"freed": freed, "put_back": put_back}
 

@@ -43,8 +43,8 @@ class Promoter:
         return max(EVERY_SECONDS, min(until_due, self._unpark_at - now)) * random.uniform(0.9, 1.1)
 
     def tick(self) -> dict[str, int]:
-        routes, unpark = self._engine.topology.partitions(), self._types_to_unpark()
-        return {"promoted": self._promote_due(routes), "unparked": self._unpark(routes, unpark) if unpark else 0}
+        routes = self._engine.topology.partitions()
+        return {"promoted": self._promote_due(routes), "unparked": self._unpark_when_due(routes)}
 
     def _promote_due(self, routes: Sequence[Route]) -> int:
         due = [route for route in routes if self._idle_until.get(route, 0.0) <= monotonic()]
@@ -62,18 +62,19 @@ class Promoter:
         self._idle_until[route] = monotonic() + (0.0 if promoted else _idle_seconds(reply))
         return promoted
 
+    def _unpark_when_due(self, routes: Sequence[Route]) -> int:
+        """Where it is time to look: all that may run here."""
+        runnable = frozenset(registry.all()) - self._engine.pauses.state().types_until_ms().keys()
+        if runnable == self._runnable and monotonic() < self._unpark_at:
+            return 0
+        unparked = self._unpark(routes, runnable) if runnable else 0
+        self._runnable, self._unpark_at = runnable, monotonic() + PARKED_SECONDS  # only now: what fails is due yet
+        return unparked
+
     def _unpark(self, routes: Sequence[Route], types: frozenset[str]) -> int:
         if self._engine.leases.none_is_parked(routes):
             return 0
         return sum(self._engine.leases.unpark(route, types) for route in routes)
-
-    def _types_to_unpark(self) -> frozenset[str]:
-        """What may run here, when it is time to look; else nothing."""
-        runnable = frozenset(registry.all()) - self._engine.pauses.state().types_until_ms().keys()
-        if runnable == self._runnable and monotonic() < self._unpark_at:
-            return frozenset()
-        self._runnable, self._unpark_at = runnable, monotonic() + PARKED_SECONDS
-        return runnable
 
 
 def _idle_seconds(reply: PromoteReply) -> float:

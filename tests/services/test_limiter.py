@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 
 from jobs.core.limits import TypeLimits, parse_rate
 from jobs.engine import Engine, Leave
+from jobs.exceptions import StoreUnavailable
 from jobs.registry import JobType, registry
 from jobs.services.limiter import IDLE_SECONDS, Limiter
 from jobs.store.keys import SettingKeys
@@ -79,6 +81,21 @@ def test_who_stands_aside_and_in_no_line_is_put_back(steps: Steps) -> None:
 
     assert steps.get(job.id).throttled is False
     assert steps.lease().id == job.id
+
+
+def test_a_sweep_that_failed_is_made_again(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    limiter = Limiter(steps.engine)
+    steps.enqueue()
+    job = steps.lease()
+    steps.engine.limits.throttle(steps.route, [(job.id, job.token)])
+    with monkeypatch.context() as away:
+        away.setattr(steps.engine.limit_upkeep, "none_stands_aside", Mock(side_effect=StoreUnavailable))
+        with pytest.raises(StoreUnavailable):
+            limiter.tick()
+
+    limiter.tick()
+    later(limiter)
+    assert limiter.tick()["put_back"] == 1
 
 
 def test_starts_that_are_due_are_given_when_no_worker_asks(steps: Steps, clock: ManualClock) -> None:

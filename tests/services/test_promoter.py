@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from jobs.core.job import LeasedJob
 from jobs.engine import Engine
+from jobs.exceptions import StoreUnavailable
 from jobs.registry import registry
 from jobs.services import promoter as promoter_module
 from jobs.services.promoter import BATCH, EVERY_SECONDS, IDLE_SECONDS, Promoter
@@ -106,6 +108,24 @@ def test_parked_jobs_come_back_when_this_host_may_run_them(
     assert promoter.tick()["unparked"] == 1
 
     assert not engine.jobs.get(job.id).parked
+
+
+def test_a_look_for_parked_jobs_that_failed_is_made_again(
+    engine: Engine,
+    enqueue: Callable[..., list[str]],
+    lease: Callable[..., list[LeasedJob]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enqueue()
+    (job,) = lease()
+    engine.leases.park(ROUTE, [(job.id, job.token, job.type)])
+    promoter = Promoter(engine)
+    with monkeypatch.context() as away:
+        away.setattr(engine.leases, "unpark", Mock(side_effect=StoreUnavailable))
+        with pytest.raises(StoreUnavailable):
+            promoter.tick()
+
+    assert promoter.tick()["unparked"] == 1
 
 
 def test_types_that_this_host_does_not_know_stay_parked(
