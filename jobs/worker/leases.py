@@ -50,7 +50,8 @@ class Renewer:
         self._rumours: SimpleQueue[str] = SimpleQueue()
         self._homeless: set[str] = set()  # heard of since the last renewal, and held by no child yet
         self._due_at = 0.0
-        self._round_began_at = monotonic()
+        self._began_at = monotonic()
+        self._renewed_at: dict[Route, float] = {}  # when the last round began that could renew there
 
     def hear(self, job_ids: Iterable[str]) -> None:
         """From any thread: somebody may have asked for the end of these jobs. The next tick asks the store if it is so,
@@ -90,10 +91,6 @@ class Renewer:
             self._homeless.difference_update(lease.id for lease in held)
 
     def _renew_all(self, began_at: float) -> None:
-        # After standing still for a lease, others may have run our jobs. A child that has lost some hears it before its
-        # deadlines move on, with the next round: no handler may believe in between that it holds.
-        is_late = began_at > self._round_began_at + self._options.lease_seconds
-        self._round_began_at = began_at
         covered: list[tuple[ChildHandle, int]] = []
         holders: defaultdict[Route, dict[HeldLease, ChildHandle]] = defaultdict(dict)
         for child in self._children():
@@ -111,12 +108,20 @@ class Renewer:
                 failures.append(error)
                 behind.update(held.values())
             else:
-                behind |= losers if is_late else set()
+                behind |= losers if self._is_late(route, began_at) else set()
+                self._renewed_at[route] = began_at
         for child, newest in covered:
             if child not in behind:
                 child.cells.note_renewal(began_at, newest)
         if failures:
             raise failures[0]
+
+    def _is_late(self, route: Route, began_at: float) -> bool:
+        """We stood still, or the store was away, until leases ran out: others may have run our jobs. A child that has
+        lost some hears it before its deadlines move on, with the next round: no handler may believe in between that it
+        holds."""
+        last = self._renewed_at.get(route, self._began_at)
+        return began_at > last + (1.0 - FRESH_SHARE) * self._options.lease_seconds
 
     def _renew(self, route: Route, held: dict[HeldLease, ChildHandle]) -> set[ChildHandle]:
         """The children that have lost leases, or handed them back: only they know which, and say so where it matters.

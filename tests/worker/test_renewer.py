@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from time import monotonic
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -41,7 +42,7 @@ class Leased:
 
     def stand_still(self) -> None:
         """For longer than a lease, and on."""
-        self.renewer._round_began_at -= 11.0
+        self.renewer._renewed_at[ROUTE] -= 11.0
         self.renew()
 
     def renewed_at(self) -> float:
@@ -146,6 +147,20 @@ class TestAfterStandingStill:
         leased.renew()
         assert leased.renewed_at() > before
         assert leased.told() == []
+
+    def test_nor_do_they_where_the_store_was_away_for_as_long(
+        self, leased: Leased, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before = leased.renewed_at()
+        leased.engine.leases.release(ROUTE, [(leased.ids[0], leased.token)])
+        with monkeypatch.context() as patch:
+            patch.setattr(leased.engine.leases, "renew", Mock(side_effect=StoreUnavailable))
+            with pytest.raises(StoreUnavailable):
+                leased.stand_still()
+
+        leased.renew()
+        assert leased.renewed_at() == before
+        assert leased.told() == [Lost([(leased.ids[0], leased.token)])]
 
     def test_a_child_that_lost_nothing_goes_on_at_once(self, leased: Leased) -> None:
         before = leased.renewed_at()
