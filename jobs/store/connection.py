@@ -138,8 +138,8 @@ class Store:
         sent_before: bool = False,
         **arguments: Any,
     ) -> Any:
-        """Runs a script by name. ``when_resent``: arguments that differ when it is sent again; ``sent_before``: that is
-        so the first time already. See ``call`` for errors."""
+        """Runs a script by name. ``when_resent``: arguments that differ once it may have been carried out before;
+        ``sent_before``: that is so the first time already. See ``call`` for errors."""
         found = script(name)
         packed = found.pack(keys, arguments, items)
         sent = sent_before
@@ -148,8 +148,11 @@ class Store:
             nonlocal sent, packed
             if sent and when_resent:
                 packed = found.pack(keys, {**arguments, **when_resent}, items)
-            sent = True
-            return _evaluated(client, found, packed)
+            try:
+                return _evaluated(client, found, packed)
+            except failures.ERRORS_OF_REDIS as error:
+                sent = sent or failures.may_have_happened(error)
+                raise
 
         return self._call(send, resend=resend, changes=found.changes, sent_before=sent_before)
 

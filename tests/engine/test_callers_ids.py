@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from zlib import crc32
 
 import pytest
+import redis
 
 from jobs.core.job import JobSpec, Route, Unique
 from jobs.engine import Engine
 from jobs.engine.holders import Holders, forget_id
 from jobs.exceptions import DuplicateJob, OptionInvalid
+from jobs.store import connection
 from jobs.store.keys import HOLDER_BUCKETS
+from jobs.store.scripts import Script
 from tests.support.steps import Steps, everything
 
 
@@ -275,6 +279,27 @@ def test_an_id_goes_with_one_payload(engine: Engine) -> None:
     for payloads in ([], [b"{}", b"{}"]):
         with pytest.raises(OptionInvalid):
             engine.jobs.enqueue(JobSpec(type="t", id="mine"), payloads)
+
+
+def test_a_request_that_did_not_reach_the_server_the_first_time_is_a_duplicate_all_the_same(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is equal to the one that made the job, and is not taken for that."""
+    steps.enqueue(id="order:1")
+    steps.complete(steps.lease())
+    evaluated, refused = connection._evaluated, list[str]()
+
+    def refuses_once(client: Any, found: Script, packed: Any) -> Any:
+        if found.name == "job_enqueue" and not refused:
+            refused.append(found.name)
+            raise redis.ConnectionError("Error 111 connecting to localhost:6379. Connection refused.")
+        return evaluated(client, found, packed)
+
+    monkeypatch.setattr(connection, "_evaluated", refuses_once)
+
+    with pytest.raises(DuplicateJob):
+        steps.enqueue(id="order:1")
+    assert refused
 
 
 def test_ids_of_both_kinds_can_be_read_together(engine: Engine, steps: Steps) -> None:
