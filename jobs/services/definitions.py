@@ -44,6 +44,8 @@ OVERLAP = timedelta(seconds=10)
 """Rows are looked at again for as long after their stamp: it is older than the commit that makes it visible."""
 IN_TURN = 500
 """Rows of all that are looked at each second for changes without a stamp (see ``jobs.models.schedule_stamp``)."""
+KEPT_SECONDS = 60.0
+"""As long a connection of the keeper serves: to open one for each look would cost more than all that it asks."""
 NOTES_SECONDS = 3.0
 DECLARED_SECONDS = 20.0
 BATCH = 500
@@ -71,6 +73,7 @@ class Definitions:
         self._pulse = ""
         self._is_keeper = False
         self._checked = threading.Event()
+        self._doubts = 0  # how often somebody has asked for all to be compared
         self._declared_at = self._noted_at = float("-inf")
         self._has_declared = False
         self._seen: dict[str, Seen] = {}
@@ -99,8 +102,10 @@ class Definitions:
         return self._checked.is_set()
 
     def check_again(self) -> None:
-        """The store has gone back in time: nothing is fired here until all was compared."""
-        self._checked.clear()
+        """The store has gone back in time: nothing is fired here until all was compared, from now on."""
+        with self._lock:
+            self._doubts += 1
+            self._checked.clear()
 
     def note(self, name: str, state: State) -> None:
         """Keeps how far a schedule is, for its row. Thread-safe; costs no query."""
@@ -109,9 +114,9 @@ class Definitions:
 
     def tick(self) -> dict[str, int]:
         """One look. Raises StoreUnavailable; a database that is away is waited for, and schedules go on firing."""
-        done = Carried()
+        done, doubts = Carried(), self._doubts
         try:
-            with fresh_connections():
+            with fresh_connections(kept=KEPT_SECONDS if self._is_keeper else 0.0):
                 self._declare()
                 done = self._compare()
                 self._write_notes()
@@ -120,7 +125,9 @@ class Definitions:
             if str(error) != self._trouble:
                 log.warning("Schedules keep firing as they are until the database can be read: %s", error)
             self._trouble = str(error)
-        self._checked.set()
+        with self._lock:
+            if doubts == self._doubts:  # else it went back in the midst of this
+                self._checked.set()
         return {"pushed": done.pushed, "cleared": done.removed}
 
     def _compare(self) -> Carried:
@@ -173,10 +180,12 @@ class Definitions:
     def _look(self) -> Carried:
         """Compares what is stamped as changed, some of the others, and the number of all, by which a name that went is
         missed though another came in its place. Of very many the newest come first, and the rest at the next looks."""
+        number, done = Schedule.objects.count(), Carried()
+        if not (number or self._count or self._seen or self._unsettled):
+            return done
         turn = self._rows(Schedule.objects.filter(id__gt=self._turn).order_by("id")[:IN_TURN])
         self._turn = turn[-1][0] if len(turn) == IN_TURN else 0
         changed = [*self._stamped(), *(row[0] for row in turn if self._is_news(row))]
-        number, done = Schedule.objects.count(), Carried()
         if number != len(self._seen):  # some came without a stamp, or went
             known = dict(Schedule.objects.values_list("name", "id"))
             changed += (known[name] for name in known.keys() - self._seen.keys())
@@ -268,9 +277,11 @@ class Definitions:
     def _write_notes(self) -> None:
         if monotonic() - self._noted_at < NOTES_SECONDS:
             return
+        self._noted_at = monotonic()
         with self._lock:
             notes, self._notes = self._notes, {}
-        self._noted_at = monotonic()
+        if not notes:
+            return
         try:
             with transaction.atomic(router.db_for_write(Schedule)):
                 for name, state in notes.items():

@@ -101,6 +101,22 @@ def test_a_look_compares_as_few_rows_however_many_schedules_there_are(
     assert {len(world.fired(f"s{number}")) for number in (0, 199, 399)} == {1}
 
 
+def test_where_there_is_no_schedule_a_look_asks_for_their_number_alone(
+    world: World, django_assert_num_queries: Any
+) -> None:
+    world.schedule()
+    Schedule.objects.all().delete()
+    look(world)
+    world.definitions._declared_at, world.definitions._noted_at = float("inf"), float("-inf")
+
+    with django_assert_num_queries(1):
+        look(world)
+
+    world.schedule()
+    world.run(60)
+    assert world.fired() == [1]
+
+
 def test_a_change_that_is_committed_late_is_found_behind_many_newer_ones(world: World, compared: list[object]) -> None:
     make(world, 100)
     schedule_stamp.take_away("default")  # the row comes with its stamp of then

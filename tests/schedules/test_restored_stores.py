@@ -83,6 +83,20 @@ def test_a_store_that_was_put_back_repeats_nothing(world: World, missed: str) ->
     assert world.fired() == [1, 4]
 
 
+def test_a_store_that_goes_back_while_a_host_compares_is_compared_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.schedule()
+    definitions = world.definitions
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(definitions, "_write_notes", definitions.check_again)
+        definitions.tick()
+
+    assert not definitions.is_checked
+    definitions.tick()
+    assert definitions.is_checked
+
+
 def test_a_host_that_starts_on_a_store_that_was_put_back_looks_first(world: World) -> None:
     world.schedule(missed="run_all")
     world.run(60)
