@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from jobs.engine import Engine
 
 SLOTS = 10
+SETTLED_SECONDS = 15.0
+"""A host has started by then, and its services have looked around once."""
 PACKAGES = ("Django", "redis", "hiredis", "msgspec")
 
 
@@ -134,7 +136,10 @@ def _drain_and_idle(server: BenchmarkServer, size: Size) -> list[Figure]:
         prober.stdin.close()
         prober.wait()
         prober.stdout.close()
-        return [drain, after, *_latency(server, stamp, size), *_idle(server, host, size)]
+        latency = _latency(server, stamp, size)
+        memory = Figure("idle worker, resident memory", "MB", Bar(90, of="value", at_most=True))
+        memory.add(host.worker_rss_bytes() / 1e6)
+    return [drain, after, *latency, *_idle(server, size), memory]
 
 
 def _succeeded(engine: Engine, pool: str) -> int:
@@ -212,18 +217,22 @@ def _lines_us() -> float:
     return (time.perf_counter() - began) * 1e6
 
 
-def _idle(server: BenchmarkServer, host: Host, size: Size) -> list[Figure]:
-    """What a host costs while there is nothing to do."""
+def _idle(server: BenchmarkServer, size: Size) -> list[Figure]:
+    """What a host costs while there is nothing to do, with all of its services."""
+    from django.core.management import call_command
+
+    from benchmarks.workload.jobs import POOL
+
     progress("idle")
+    call_command("migrate", verbosity=0)
     commands = Figure("idle host, server commands", "per s", Bar(2.0, of="value", at_most=True))
     cpu = Figure("idle host, processor", "% of a core", Bar(1.0, of="value", at_most=True))
-    memory = Figure("idle worker, resident memory", "MB", Bar(90, of="value", at_most=True))
-    time.sleep(2)
-    cpu_before = host.cpu_seconds()
-    commands.add(_commands(server, size.idle_seconds) / size.idle_seconds)
-    cpu.add((host.cpu_seconds() - cpu_before) / size.idle_seconds * 100)
-    memory.add(host.worker_rss_bytes() / 1e6)
-    return [commands, cpu, memory]
+    with Host(server.url, server.folder, "--pool", POOL, schedules=True) as host:
+        time.sleep(SETTLED_SECONDS)
+        cpu_before = host.cpu_seconds()
+        commands.add(_commands(server, size.idle_seconds) / size.idle_seconds)
+        cpu.add((host.cpu_seconds() - cpu_before) / size.idle_seconds * 100)
+    return [commands, cpu]
 
 
 def _commands(server: BenchmarkServer, seconds: float) -> int:

@@ -32,9 +32,12 @@ def project_environment(url: str, folder: Path) -> dict[str, str]:
 
 
 class Host:
-    """One worker host with one worker process. Ready when the ``with`` block begins, gone when it ends."""
+    """One worker host with one worker process. Ready when the ``with`` block begins, gone when it ends. ``schedules``:
+    it looks after them too, which takes a database."""
 
-    def __init__(self, url: str, folder: Path, *arguments: str) -> None:
+    def __init__(self, url: str, folder: Path, *arguments: str, schedules: bool = False) -> None:
+        if not schedules:
+            arguments = ("--no-schedules", *arguments)
         self._arguments = arguments
         self._environment = {**os.environ, **project_environment(url, folder)}
         self._log = folder / "host.log"
@@ -42,7 +45,7 @@ class Host:
     def __enter__(self) -> Self:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "manage.py", "runworkers", "--no-schedules", *self._arguments],
+                [sys.executable, "manage.py", "runworkers", *self._arguments],
                 cwd=ROOT,
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
