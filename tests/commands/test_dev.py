@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -72,7 +73,16 @@ class Development(subprocess.Popen[str]):
                 continue
         return found
 
+    def try_next(self) -> list[list[str]]:
+        """The commands that the banner names, in words."""
+        lines = re.findall(r"manage\.py (\w.*)", self.output.partition("Try next")[2].partition("Ctrl-C")[0])
+        assert len(lines) > 2
+        return [shlex.split(line) for line in lines]
+
     def manage(self, *arguments: str) -> str:
+        return self.run(*arguments).stdout
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
@@ -80,8 +90,8 @@ class Development(subprocess.Popen[str]):
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
-        ).stdout
+            timeout=60,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +140,8 @@ def test_it_shows_finished_jobs_lets_a_worker_go_and_leaves_nothing_behind_after
     assert development.ready() == f"http://127.0.0.1:{port}"
     assert "admin / admin" in development.output
     eventually(lambda: '"succeeded"' in development.manage("jobs", "list", "--state", "succeeded", "--json"))
+    for words in development.try_next():
+        assert development.run(*words).returncode == 0, words
 
     workers = json.loads(development.manage("workers", "list", "--json"))["items"]
     development.manage("workers", "drain", workers[0]["id"])

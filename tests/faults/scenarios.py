@@ -45,12 +45,12 @@ class Profile:
     seconds: float  # how long the harm goes on, at least
     server_kills: int
     herd: int = 20_000
-    poison_neighbours: int = 300
+    poison_neighbours: int = 1_000
     patience: float = 30  # seconds more until each fault has taken effect
 
 
 SHORT = Profile("short", jobs=1_050, seconds=7, server_kills=1, herd=6_000)
-LONG = Profile("long", jobs=10_000, seconds=60, server_kills=5, poison_neighbours=1_000)
+LONG = Profile("long", jobs=10_000, seconds=60, server_kills=5)
 PROFILES = {profile.name: profile for profile in (SHORT, LONG)}
 
 Scenario = Callable[[Path, Profile], Report]
@@ -243,8 +243,8 @@ def lost_scripts(folder: Path, profile: Profile) -> Report:
         for host in run.hosts:
             if "NOSCRIPT" in (log := (folder / f"{host.name}.log").read_text()):
                 report.violations.append(Violation("H14", host.name, log[-500:]))
-        if unknown := report.numbers["enqueues unknown"]:
-            report.violations.append(Violation("H14", "producer", f"{unknown:.0f} enqueues failed"))
+        if failed := report.numbers["enqueues unknown"] + report.numbers["enqueues refused"]:
+            report.violations.append(Violation("H14", "producer", f"{failed:.0f} enqueues failed"))
         return report
 
 

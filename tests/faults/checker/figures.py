@@ -85,6 +85,7 @@ def numbers_of(histories: Histories, final: Mapping[str, FinalJob], executions: 
     numbers: dict[str, float] = {
         "jobs acknowledged": len(histories.acknowledged_ids),
         "enqueues unknown": sum(action.phase == "unknown" for action in histories.by_name["enqueue"]),
+        "enqueues refused": sum(action.phase == "refused" for action in histories.by_name["enqueue"]),
         "executions": sum(executions.values()),
         "leases": sum(len(claims) for claims in histories.claims.values()),
         "recoveries": recoveries_in(histories),
