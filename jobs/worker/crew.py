@@ -248,20 +248,25 @@ class Crew:
 
     def _bury(self, child: ChildHandle, exit_code: int) -> None:
         child.exit_code = exit_code
+        self._hear_out(child)  # that it was ready, or was about to leave, may not have been read yet
         how = describe_exit(exit_code)
         if not child.is_condemned and (exit_code != 0 or not child.is_leaving):
             log.error("%s (pid %s) died: %s", child.id, child.pid, how)
-        if not child.is_ready:
+        if not child.is_ready and not child.is_alone:  # a job alone may be quicker to kill it than that is said
             self.start_trouble = f"workers die at their start: {how}"
             self._may_start = False
             self._timers.after(self._start_backoff.next_seconds(), self._start_again)
         self._take_leave(child, f"worker died: {how}")
 
-    def _take_leave(self, child: ChildHandle, reason: str) -> None:
+    def _hear_out(self, child: ChildHandle) -> None:
+        """All that it has said: there will be no more."""
         if not child.link.closed:
             self._selector.unregister(child.link)
             for message in child.link.receive_rest():
                 self._hear(child, message)
+
+    def _take_leave(self, child: ChildHandle, reason: str) -> None:
+        self._hear_out(child)
         del self._children[child.number]
         self.children = list(self._children.values())
         self._settler.take_over(child, reason)

@@ -57,6 +57,8 @@ class House:
         self.crew: Crew
         self.renewer = Renewer(parts.engine, lambda: self.crew.children, options)
         nursery: Any = self.cradle
+        timers = Wheel(monotonic)
+        timers.start()
         self.crew = Crew(
             nursery,
             self.selector,
@@ -66,7 +68,7 @@ class House:
             lambda child: None,
             lambda: None,
             lambda job_id: self.renewer.hear([job_id]),
-            timers=Wheel(monotonic),
+            timers=timers,
             settings=get_settings(),
         )
         self.crew.keep_full()
@@ -76,6 +78,12 @@ class House:
     def bear(self, number: int) -> None:
         self.cradle.bear(number)
         self.crew.read_nursery()
+
+    def die(self, number: int) -> None:
+        """As the nursery tells it; afterwards the host sees to it that it is full."""
+        self.cradle.events.append(Ended(number, -11))
+        self.crew.read_nursery()
+        self.crew.keep_full()
 
     def lease(self, job_id: str) -> LeasedJob:
         """The job in the hands of the first child, as the host knows it."""
@@ -159,6 +167,37 @@ def test_the_end_of_a_process_for_one_job_is_told_of_the_lease_that_it_was_for(h
     house.crew.read_nursery()
 
     assert house.told(1, until=AloneEnded((job_id, job.token)))
+
+
+def test_a_worker_that_dies_before_it_is_ready_is_not_replaced_at_once_and_the_host_says_why(house: House) -> None:
+    house.die(1)
+
+    assert house.crew.start_trouble == "workers die at their start: killed by SIGSEGV (11)"
+    assert len(house.cradle.links) == 1
+
+
+def test_one_that_dies_as_soon_as_it_is_ready_is_replaced_at_once(house: House) -> None:
+    house.cradle.links[0].send(Ready())  # and nobody has read it when the end is known
+
+    house.die(1)
+
+    assert house.crew.start_trouble is None
+    assert len(house.cradle.links) == 2
+
+
+def test_a_job_that_kills_its_own_process_before_that_is_ready_says_nothing_of_the_workers(
+    house: House, parts: Parts
+) -> None:
+    (job_id,) = parts.enqueue()
+    house.move(house.lease(job_id))
+    house.bear(2)
+
+    house.die(2)
+
+    assert house.crew.start_trouble is None
+    house.cradle.links[0].send(Ready())
+    house.die(1)
+    assert len(house.cradle.links) == 3, "the other is replaced at once"
 
 
 def test_whoever_comes_while_the_host_is_held_takes_nothing_from_the_start(house: House) -> None:
