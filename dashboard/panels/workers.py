@@ -172,6 +172,7 @@ class Workers(Panel):
             "hosts": hosts,
             "newest": newest_version(hosts),
             "sentence": _sentence(hosts),
+            "ended": [(host, moment(host.ended_at_ms)) for host in reads.ended_hosts()],
             "operates": may(request.user, OPERATE),
         }
 

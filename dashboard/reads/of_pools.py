@@ -10,7 +10,7 @@ from datetime import datetime
 from dashboard.kept import Kept
 from dashboard.reads.whole import HISTORY_BUDGET_SECONDS, asking
 from jobs import api
-from jobs.api import Noted, Partition, Point, PoolSettings, Release, Scaling, Worker
+from jobs.api import EndedHost, Noted, Partition, Point, PoolSettings, Release, Scaling, Worker
 from jobs.core.figures import Figures
 
 HISTORY_EVERY_SECONDS = 2.0
@@ -99,6 +99,12 @@ def workers() -> list[Worker]:
     """Every worker host and worker that beats or has beaten lately."""
     with asking():
         return list(api.workers.list())
+
+
+def ended_hosts() -> Sequence[EndedHost]:
+    """The worker hosts that ended in good order within the last hour."""
+    with asking():
+        return api.workers.ended()
 
 
 def releases(minutes: int) -> Sequence[Release]:

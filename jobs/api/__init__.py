@@ -78,6 +78,7 @@ from jobs.core.workflow import Workflow
 from jobs.engine import (
     BulkNotFound,
     BulkOperation,
+    EndedHost,
     JobFilter,
     LogPage,
     Mute,
@@ -124,6 +125,7 @@ __all__ = [
     "Cron",
     "Dead",
     "DeadSample",
+    "EndedHost",
     "EnqueueRequest",
     "ErrorGroup",
     "Exponential",

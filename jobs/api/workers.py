@@ -10,13 +10,18 @@ from jobs.api import audit, pauses
 from jobs.api.asynchronous import twin
 from jobs.api.pauses import Until
 from jobs.core import options
-from jobs.engine import Release, Worker, get_engine
+from jobs.engine import EndedHost, Release, Worker, get_engine
 from jobs.engine.workers import Command
 
 
 def list() -> Sequence[Worker]:
     """All that were alive within the last hour, each host before its workers."""
     return get_engine().workers.all()
+
+
+def ended() -> Sequence[EndedHost]:
+    """The hosts that ended in good order within the last hour, and why, the latest first."""
+    return get_engine().workers.ended()
 
 
 def releases(minutes: float = 43_200) -> Sequence[Release]:
@@ -78,6 +83,7 @@ def _command(id: str, command: Command) -> Worker:
 
 
 alist = twin(list)
+aended = twin(ended)
 areleases = twin(releases)
 aget = twin(get)
 adrain = twin(drain, uses_database=True)

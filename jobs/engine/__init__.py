@@ -44,7 +44,7 @@ from jobs.engine.stats import Snapshot, Stats
 from jobs.engine.taking import Failure, LeaseReply
 from jobs.engine.types import NO_OVERRIDES, TypeOverrides, Types
 from jobs.engine.upkeep import Upkeep
-from jobs.engine.workers import Release, Worker, WorkerInfo, WorkerNotFound, Workers
+from jobs.engine.workers import EndedHost, Release, Worker, WorkerInfo, WorkerNotFound, Workers
 from jobs.engine.workflows import Workflows
 from jobs.store.codec.ids import new_token
 from jobs.store.connection import Store
@@ -62,6 +62,7 @@ __all__ = [
     "BulkRequest",
     "Changes",
     "Completion",
+    "EndedHost",
     "Engine",
     "Failure",
     "Follower",

@@ -116,6 +116,32 @@ class Worker(WorkerInfo, kw_only=True):
         }
 
 
+class EndedHost(msgspec.Struct, kw_only=True, frozen=True):
+    """A host that has ended in good order, and ``why``: by which signal, by what it was told, or by its own options.
+    ``handed_back``: attempts that still ran."""
+
+    id: str
+    hostname: str
+    pid: int
+    version: str
+    started_at_ms: int
+    ended_at_ms: int
+    why: str
+    handed_back: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "hostname": self.hostname,
+            "pid": self.pid,
+            "version": self.version,
+            "started_at": iso(moment(self.started_at_ms)),
+            "ended_at": iso(moment(self.ended_at_ms)),
+            "why": self.why,
+            "handed_back": self.handed_back,
+        }
+
+
 class Heard(NamedTuple):
     """What a host hears when it beats: whether it ``was_known``, the ``commands`` left for each worker, and its
     ``pause`` while it holds, for so many ``seconds`` yet (``inf``: until it is resumed)."""
@@ -128,7 +154,13 @@ class Heard(NamedTuple):
 
 NOT_HELD = (None, inf)
 
+ENDED_SECONDS = 3600
+"""For as long hosts that have ended are told of, as those are that went silent."""
+
+ENDED_KEPT = 100
+
 _decode_info = msgspec.msgpack.Decoder(tuple[int, WorkerInfo]).decode
+_decode_ended = msgspec.msgpack.Decoder(EndedHost).decode
 
 
 class Workers:
@@ -159,14 +191,18 @@ class Workers:
             *(self._held(stored) if stored else NOT_HELD),
         )
 
-    def leave(self, ids: Iterable[str]) -> None:
-        """Removes workers that ended in good order."""
+    def leave(self, ids: Iterable[str], ended: EndedHost | None = None) -> None:
+        """Removes workers that ended in good order; their host, if that is among them, is told of as ``ended``."""
         gone = list(ids)
         if not gone:
             return
 
         def send(client: Any) -> None:
             pipeline = client.pipeline(transaction=False)
+            if ended is not None:
+                pipeline.zadd(self._keys.ended, {msgspec.msgpack.encode(ended): ended.ended_at_ms})
+                pipeline.zremrangebyrank(self._keys.ended, 0, -1 - ENDED_KEPT)
+                pipeline.expire(self._keys.ended, ENDED_SECONDS)
             pipeline.hdel(self._keys.workers, *gone)
             pipeline.zrem(self._keys.alive, *gone)
             pipeline.hdel(self._keys.commands, *gone)
@@ -174,6 +210,16 @@ class Workers:
             pipeline.execute()
 
         self._store.call(send)
+
+    def ended(self) -> list[EndedHost]:
+        """The hosts that ended in good order within the last hour, the latest first; at most ``ENDED_KEPT``."""
+        since = self._now_ms() - ENDED_SECONDS * 1000
+        found: Any = self._store.read(lambda client: client.zrange(self._keys.ended, since, "+inf", byscore=True))
+        hosts = []
+        for raw in reversed(found):
+            with suppress(msgspec.MsgspecError):
+                hosts.append(_decode_ended(raw))
+        return hosts
 
     def all(self) -> list[Worker]:
         """All that beat within the last hour, hosts before their workers."""

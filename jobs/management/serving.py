@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from jobs.api import Pool, PoolSettings, Scaling, Worker
+from jobs.api import EndedHost, Pool, PoolSettings, Scaling, Worker
 from jobs.core.job import moment
 from jobs.core.pause import by_whom
 from jobs.management.output import Column, Output
@@ -147,6 +147,18 @@ WORKERS: tuple[Column[Worker], ...] = (
     Column("STARTED", lambda worker: moment(worker.started_at_ms)),
     Column("SEEN", lambda worker: moment(worker.last_seen_ms)),
 )
+
+
+ENDED: tuple[Column[EndedHost], ...] = (
+    Column("ID", lambda host: host.id),
+    Column("MACHINE", lambda host: host.hostname),
+    Column("PID", lambda host: host.pid, right=True),
+    Column("STARTED", lambda host: moment(host.started_at_ms)),
+    Column("ENDED", lambda host: moment(host.ended_at_ms)),
+    Column("HANDED BACK", lambda host: host.handed_back, right=True),
+    Column("WHY", lambda host: host.why, elastic=True),
+)
+"""Of worker hosts that have ended in good order."""
 
 
 def show_worker(output: Output, worker: Worker) -> None:

@@ -180,13 +180,14 @@ class LimitKeys:
 class HostKeys:
     """The registry of workers."""
 
-    __slots__ = ("alive", "commands", "pauses", "releases", "workers")
+    __slots__ = ("alive", "commands", "ended", "pauses", "releases", "workers")
 
     def __init__(self, namespace: str) -> None:
         self.workers = f"{namespace}:{{workers}}:workers"  # hash: worker id → packed facts
         self.alive = f"{namespace}:{{workers}}:alive"  # zset: worker id → counted as gone from then on, ms
         self.commands = f"{namespace}:{{workers}}:commands"  # hash: worker id → drain | stop
         self.pauses = f"{namespace}:{{workers}}:pauses"  # hash: host id → JSON of its pause. Bound: those in workers
+        self.ended = f"{namespace}:{{workers}}:ended"  # zset: packed facts → end, ms. Bound: the newest 100, an hour
         self.releases = f"{namespace}:{{workers}}:releases"  # zset: version → first told of, ms. Bound: the newest 50
 
 
@@ -337,7 +338,8 @@ _PARTITION_KEY = re.compile(
     re.DOTALL,
 )
 _SHARED_KEY = re.compile(
-    r"^:(\{backlog\}:(halves|minutes)|\{(ids|unique)\.\d+\}:holders|\{workers\}:(alive|commands|pauses|releases|workers)"
+    r"^:(\{backlog\}:(halves|minutes)|\{(ids|unique)\.\d+\}:holders"
+    r"|\{workers\}:(alive|commands|ended|pauses|releases|workers)"
     r"|\{settings\}:(caps|format|limited|news|pauses|pools|scalings|services|topology|types)"
     r"|\{mutes\}:(clock|mutes)"
     r"|\{bulk\}:(clock|due|facts:.*|items:.*|order|results:.*)"

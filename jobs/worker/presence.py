@@ -12,7 +12,7 @@ from typing import Protocol
 from jobs.core.job import iso, moment
 from jobs.core.pause import Pause
 from jobs.engine import Engine, WorkerInfo
-from jobs.engine.workers import Heard
+from jobs.engine.workers import EndedHost, Heard
 from jobs.runtime.process import cpu_seconds, resident_bytes
 from jobs.worker.child_handle import ChildHandle
 
@@ -113,9 +113,20 @@ class Presence:
         infos = [self._of_host(), *map(self._of_child, children)]
         return self._engine.workers.beat(infos, ttl_ms=int(TTL_SECONDS * 1000))
 
-    def leave(self) -> None:
-        """The host ends in good order."""
-        self._engine.workers.leave([self._host.id, *(child.id for child in self._host.children), *self._take_gone()])
+    def leave(self, why: str, handed_back: int) -> None:
+        """The host ends in good order (see ``EndedHost``)."""
+        ended = EndedHost(
+            id=self._host.id,
+            hostname=self._hostname,
+            pid=os.getpid(),
+            version=self._version,
+            started_at_ms=self._started_at_ms,
+            ended_at_ms=self._engine.jobs.server_now_ms(),
+            why=why,
+            handed_back=handed_back,
+        )
+        children = (child.id for child in self._host.children)
+        self._engine.workers.leave([self._host.id, *children, *self._take_gone()], ended)
 
     def _of_host(self) -> WorkerInfo:
         children = self._host.children

@@ -82,6 +82,7 @@ class Supervisor:
         self._version = version
         self._stopping = False
         self._draining = False
+        self._ends_because = "each of its workers was told to end"
         self._pause: Pause | None = None
         self._nursery_died = False
         self._moved_at = monotonic()
@@ -209,6 +210,7 @@ class Supervisor:
                 self._crew.keep_full()
         except NurseryDied:
             log.critical("the process that forks the workers has died, and the workers with it: the host ends")
+            self._ends_because = "the process that forks its workers was killed"
             self._nursery_died = True
             self._crew.bury_all("worker died: the process that forks the workers was killed")
 
@@ -226,7 +228,7 @@ class Supervisor:
                 log.warning("jobs of dead workers could not be settled, they will be recovered: %s", error)
                 break
         try:
-            self._presence.leave()
+            self._presence.leave(self._ends_because, self._crew.abandoned)
         except SchedulerError as error:
             log.warning("the host could not sign off: %s", error)
 
@@ -250,24 +252,26 @@ class Supervisor:
                 self._crew.hand_back()
             else:
                 log.info("%s: stopping; jobs that run may finish within %g s", number.name, self._options.grace_seconds)
-                self._stop()
+                self._stop(f"stopped by {number.name}")
 
-    def _stop(self) -> None:
+    def _stop(self, why: str) -> None:
+        self._ends_because = why
         self._stopping = True
         self._crew.stop(self._options.grace_seconds)
 
-    def _drain(self) -> None:
+    def _drain(self, why: str) -> None:
+        self._ends_because = why
         self._draining = True
         self._crew.drain()
 
     def _on_burst_over(self) -> None:
         if self._crew.is_idle:
-            self._drain()
+            self._drain("its pools were empty (--burst)")
 
     def _on_sources_changed(self) -> None:
         if not self._stopping and not self._draining:
             self.wants_restart = True
-            self._stop()
+            self._stop("its code was changed (--reload)")
 
     def _on_change(self, child: ChildHandle) -> None:
         """A child is ready or dead, or how it serves has changed."""
@@ -337,7 +341,8 @@ class Supervisor:
         """From the presence thread: what somebody told a worker to do."""
         log.info("%s was told to %s", worker_id, command)
         if worker_id == self.id:
-            self._mailbox.post(self._drain if command == "drain" else self._stop)
+            end, past = (self._drain, "drained") if command == "drain" else (self._stop, "stopped")
+            self._mailbox.post(partial(end, f"{past} on demand"))
         else:
             message = Drain() if command == "drain" else Stop(self._options.grace_seconds)
             self._mailbox.post(partial(self._crew.dismiss, worker_id, message))

@@ -11,6 +11,7 @@ import pytest
 from jobs.api import get_job
 from jobs.core.states import JobState
 from jobs.engine import get_engine
+from jobs.engine.workers import Command
 from tests.acceptance.handlers import jobs as handlers
 from tests.acceptance.hosts import Journal, StartHost, is_alive
 from tests.support.wait import eventually
@@ -37,6 +38,8 @@ def test_sigterm_finishes_what_runs_hands_back_what_has_not_started_and_leaves_n
         found = get_job(job.id)
         assert (found.state, found.attempt) == (JobState.READY, 0)
     assert get_engine().workers.all() == []
+    [ended] = get_engine().workers.ended()
+    assert (ended.pid, ended.why, ended.handed_back) == (host.process.pid, "stopped by SIGTERM", 0)
 
 
 def test_what_still_runs_when_the_grace_is_over_goes_back_charged_and_the_exit_code_says_so(
@@ -53,6 +56,7 @@ def test_what_still_runs_when_the_grace_is_over_goes_back_charged_and_the_exit_c
     for job in (stubborn, polite):
         found = get_job(job.id)
         assert (found.state, found.attempt, found.crashes) == (JobState.READY, 1, 0)
+    assert [ended.handed_back for ended in get_engine().workers.ended()] == [2]
 
 
 def test_a_second_signal_hands_back_at_once(start_host: StartHost, journal: Journal) -> None:
@@ -125,8 +129,10 @@ def test_a_worker_that_is_sent_sigterm_finishes_its_job_and_is_replaced(
     assert (found.state, found.attempt) == (JobState.SUCCEEDED, 1)
 
 
-@pytest.mark.parametrize("command", ["drain", "stop"])
-def test_a_host_can_be_told_from_afar_to_end(start_host: StartHost, journal: Journal, command: str) -> None:
+@pytest.mark.parametrize(("command", "why"), [("drain", "drained on demand"), ("stop", "stopped on demand")])
+def test_a_host_can_be_told_from_afar_to_end(
+    start_host: StartHost, journal: Journal, command: Command, why: str
+) -> None:
     host = start_host().consuming()
     job = handlers.sleep.enqueue(seconds=1.0, path=journal.path)
     eventually(lambda: journal.count("began", job.id))
@@ -135,6 +141,7 @@ def test_a_host_can_be_told_from_afar_to_end(start_host: StartHost, journal: Jou
 
     assert host.wait() == 0
     assert get_job(job.id).state == JobState.SUCCEEDED
+    assert [ended.why for ended in get_engine().workers.ended()] == [why]
 
 
 def test_one_worker_can_be_drained_and_is_not_replaced(start_host: StartHost) -> None:
@@ -146,6 +153,7 @@ def test_one_worker_can_be_drained_and_is_not_replaced(start_host: StartHost) ->
     get_engine().workers.command(workers[1].id, "drain")
 
     assert host.wait() == 0
+    assert [ended.why for ended in get_engine().workers.ended()] == ["each of its workers was told to end"]
 
 
 def test_burst_runs_what_is_ready_due_or_comes_back_and_leaves_what_is_for_later(start_host: StartHost) -> None:
@@ -154,6 +162,7 @@ def test_burst_runs_what_is_ready_due_or_comes_back_and_leaves_what_is_for_later
     later = handlers.echo.using(delay=3600).enqueue(value="later")
 
     assert start_host("--burst", "--processes", "2").wait() == 0
+    assert [ended.why for ended in get_engine().workers.ended()] == ["its pools were empty (--burst)"]
 
     assert {get_job(job.id).state for job in ready} == {JobState.SUCCEEDED}
     assert get_job(due_soon.id).state == JobState.SUCCEEDED

@@ -1,13 +1,14 @@
 """``pools``, ``scheduler`` and ``workers``: the system as a whole."""
 
 import getpass
+import time
 
 import msgspec
 import pytest
 
 from jobs import api
 from jobs.core.states import JobState
-from jobs.engine import WorkerInfo, get_engine
+from jobs.engine import EndedHost, WorkerInfo, get_engine
 
 POOL_FIELDS = {
     *("name", "paused", "slots", "slots_actual", "workers", "max_running", "max_pending"),
@@ -150,6 +151,19 @@ def test_workers_stand_in_a_list(cli, worker):
 
     [shown] = result.json["items"]
     assert (shown["id"], shown["alive"], shown["pools"]) == (worker.id, True, {"default": 10})
+
+
+def test_hosts_that_have_ended_stand_in_a_list_with_why(cli):
+    now_ms = int(time.time() * 1000)
+    assert cli("workers", "list", "--ended", "--json").json["items"] == []
+    gone = EndedHost(
+        id="h", hostname="box", pid=7, version="r1", started_at_ms=1, ended_at_ms=now_ms, why="stopped by SIGTERM"
+    )
+    get_engine().workers.leave(["h"], gone)
+
+    [shown] = cli("workers", "list", "--ended", "--json").json["items"]
+    assert (shown["id"], shown["why"], shown["handed_back"]) == ("h", "stopped by SIGTERM", 0)
+    assert "stopped by SIGTERM" in cli("workers", "list", "--ended").out
 
 
 def test_a_hostile_host_name_is_only_text(cli, worker):

@@ -21,7 +21,7 @@ from dashboard.panels.pools import finding
 from dashboard.panels.topology import by_pool
 from dashboard.reads import Verdict
 from jobs import api
-from jobs.api import Partition, PoolSettings
+from jobs.api import EndedHost, Partition, PoolSettings
 from jobs.core.autoscale import Decision, Sighting
 from jobs.core.states import JobState
 from tests.dashboard.browsing import send, tags, text
@@ -135,6 +135,20 @@ class TestWorkers:
         shop.worker(host="new", version="r2")
 
         assert "r1, older than r2" in text(viewer.get("/dashboard/workers/"))
+
+    def test_hosts_that_have_ended_are_told_with_why_and_what_they_handed_back(
+        self, viewer: Client, shop: Shop
+    ) -> None:
+        facts: dict[str, Any] = {"hostname": "box", "version": "r1", "started_at_ms": 1, "ended_at_ms": _now()}
+        for host, back in (("one", 2), ("other", 0)):
+            gone = EndedHost(id=host, pid=7, why=f"{host} <b>ended</b>", handed_back=back, **facts)
+            shop.engine.workers.leave([host], gone)
+
+        page = text(viewer.get("/dashboard/workers/"))
+
+        assert "No worker has been heard from." in page
+        assert "box, process 7: one <b>ended</b>; 2 jobs handed back" in page
+        assert "other <b>ended</b> ended" in page, "nothing was handed back"
 
 
 class TestTopology:

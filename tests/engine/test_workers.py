@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.core.job import moment
-from jobs.engine import Engine, News, WorkerInfo, WorkerNotFound
+from jobs.engine import EndedHost, Engine, News, WorkerInfo, WorkerNotFound, workers
 from jobs.exceptions import OutcomeUnknown, WrongState
 from jobs.store.keys import HostKeys
 from tests.support.clock import ManualClock
@@ -102,6 +102,27 @@ def test_who_leaves_in_good_order_is_forgotten_at_once(engine: Engine) -> None:
 
     assert [worker.id for worker in engine.workers.all()] == ["h"]
     assert engine.workers.beat([info("h.1")], ttl_ms=TTL_MS).commands == {"h.1": []}
+
+
+def ended(host: str, at_ms: int, why: str = "stopped by SIGTERM") -> EndedHost:
+    return EndedHost(id=host, hostname="box", pid=7, version="r1", started_at_ms=1, ended_at_ms=at_ms, why=why)
+
+
+def test_of_hosts_that_have_ended_the_latest_are_told_for_an_hour_each_once(
+    engine: Engine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "ENDED_KEPT", 2)
+    for host in ("a", "b", "c"):
+        clock.advance(1)
+        for _ in range(2):  # the first answer was lost
+            engine.workers.leave([host], ended(host, clock.now_ms() or 0))
+    engine.store.client.zadd(HostKeys(engine.store.namespace).ended, {b"\xc1": (clock.now_ms() or 0) + 1})
+
+    assert [host.id for host in engine.workers.ended()] == ["c", "b"]
+    clock.advance(3_600)
+    assert [host.id for host in engine.workers.ended()] == ["c"]
+    clock.advance(0.002)
+    assert engine.workers.ended() == []
 
 
 def test_a_worker_that_is_not_there_is_named(engine: Engine) -> None:

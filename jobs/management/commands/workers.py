@@ -10,7 +10,7 @@ from jobs.api import Worker
 from jobs.management.arguments import Parser, Verbs, add_pause
 from jobs.management.base import VerbCommand
 from jobs.management.output import Output
-from jobs.management.serving import WORKERS, show_worker
+from jobs.management.serving import ENDED, WORKERS, show_worker
 
 
 class Command(VerbCommand):
@@ -22,14 +22,20 @@ class Command(VerbCommand):
     """
 
     def verbs(self, verbs: Verbs) -> None:
-        verbs.add(
+        listing = verbs.add(
             "list",
             self.show_list,
             help="List workers with what they serve and run.",
             examples="""
                 manage.py workers list
+                manage.py workers list --ended
                 manage.py workers list --json | jq '.items[] | select(.alive | not)'
             """,
+        )
+        listing.add_argument(
+            "--ended",
+            action="store_true",
+            help="list the hosts that ended in good order within the last hour, and why, instead",
         )
         _id(verbs.add("show", self.show, help="Show one worker and its jobs.", examples="manage.py workers show ID"))
         pause = verbs.add(
@@ -61,7 +67,10 @@ class Command(VerbCommand):
             )
         )
 
-    def show_list(self, output: Output, **_options: Any) -> None:
+    def show_list(self, output: Output, *, ended: bool, **_options: Any) -> None:
+        if ended:
+            self._show_ended(output)
+            return
         workers = api.workers.list()
         if output.as_json:
             output.document({"items": [worker.as_dict() for worker in workers], "next_cursor": None})
@@ -69,6 +78,16 @@ class Command(VerbCommand):
             output.table(WORKERS, workers)
         else:
             output.hint("No worker is running. Start one: manage.py runworkers")
+
+    @staticmethod
+    def _show_ended(output: Output) -> None:
+        hosts = api.workers.ended()
+        if output.as_json:
+            output.document({"items": [host.as_dict() for host in hosts], "next_cursor": None})
+        elif hosts:
+            output.table(ENDED, hosts)
+        else:
+            output.hint("No host has ended in good order within the last hour.")
 
     def show(self, output: Output, *, id: str, **_options: Any) -> None:
         show_worker(output, api.workers.get(id))
