@@ -277,50 +277,17 @@ async function charts() {
   if (panel?.querySelector("[data-chart]")) (await fetched(() => import("./charts.js"))).draw(panel);
 }
 
-/** Shows what only works with script. */
-function offer(part) {
-  for (const button of part.querySelectorAll("[data-copy]")) button.hidden = false;
-  for (const box of part.querySelectorAll("[data-pick-all]")) box.disabled = false;
-}
-
-/* -------------------------------------------------------------------------------------------------------- selection */
-
-let lastPicked;
-
-document.addEventListener("click", (event) => {
+/** A look into a row: by a script that is fetched when somebody wants one. */
+function peek(event) {
   const link = event.target.closest?.("[data-peek]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  fetched(() => import("./peek.js")).then(({ peek }) => peek(link)); // which only lists need
-});
+  fetched(() => import("./peek.js")).then(({ peek }) => peek(link));
+}
 
-document.addEventListener("click", (event) => {
-  const box = event.target.closest?.("#rows input[name=id]");
-  if (!box) return;
-  const boxes = [...document.querySelectorAll("#rows input[name=id]")];
-  if (event.shiftKey && lastPicked?.isConnected) {
-    const [from, to] = [boxes.indexOf(lastPicked), boxes.indexOf(box)].sort((one, other) => one - other);
-    for (const each of boxes.slice(from, to + 1)) each.checked = box.checked;
-  }
-  lastPicked = box;
-  picked();
-});
-
-document.addEventListener("change", (event) => {
-  if (event.target.matches?.("[data-pick-all]")) {
-    for (const box of document.querySelectorAll("#rows input[name=id]")) box.checked = event.target.checked;
-  }
-  if (document.getElementById("rows")) picked();
-});
-
-function picked() {
-  const boxes = [...document.querySelectorAll("#rows input[name=id]")];
-  const chosen = boxes.filter((box) => box.checked).length;
-  for (const box of boxes) box.closest("tr").classList.toggle("is-picked", box.checked);
-  const all = document.querySelector("[data-pick-all]");
-  all.checked = chosen === boxes.length;
-  all.indeterminate = chosen > 0 && chosen < boxes.length;
-  document.querySelector("[data-selected]").textContent = chosen ? `${chosen} selected` : "With selected jobs";
+/** Shows what only works with script. */
+function offer(part) {
+  for (const button of part.querySelectorAll("[data-copy]")) button.hidden = false;
 }
 
 /* ------------------------------------------------------------------------------------------------------- live state */
@@ -399,6 +366,8 @@ ownZone();
 turning();
 if (panel) offer(panel);
 if (document.querySelector("#rows, .in-list")) fetched(() => import("./neighbours.js")).then(({ lists }) => lists());
+if (document.getElementById("rows")) fetched(() => import("./picking.js")).then(({ picking }) => picking());
+document.addEventListener("click", peek);
 charts();
 say();
 setInterval(() => {
