@@ -22,7 +22,8 @@ setClock(line.dataset.at, line.dataset.zone, answered());
 /** When the page came: this script may have come much later. */
 function answered() {
   const [navigation] = performance.getEntriesByType("navigation");
-  return performance.timeOrigin + (navigation?.responseStart ?? performance.now());
+  const now = performance.now();
+  return Date.now() - (now - (navigation?.responseStart ?? now));
 }
 
 /* ---------------------------------------------------------------------------------------------------------- figures */
