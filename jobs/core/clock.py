@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Protocol
 
 
@@ -10,6 +11,11 @@ class Clock(Protocol):
 
     def now_ms(self) -> int | None:
         """Unix milliseconds, or None: let the server take its own time, inside the script that needs it."""
+
+
+def uptime() -> float:
+    """Seconds on a clock of this machine that never jumps, and goes on while the machine sleeps."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class ServerClock:

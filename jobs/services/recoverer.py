@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 
+from jobs.core.clock import uptime
 from jobs.core.job import Route
 from jobs.engine import Engine, RecoverReply
 from jobs.runtime.announcing import announce_burials
@@ -23,8 +25,9 @@ class Recoverer:
 
     name = "recoverer"
 
-    def __init__(self, engine: Engine, lease_seconds: float) -> None:
+    def __init__(self, engine: Engine, lease_seconds: float, *, elapsed: Callable[[], float] = uptime) -> None:
         self._engine = engine
+        self._elapsed = elapsed
         self._lease_seconds = lease_seconds
         self._visited_at: dict[Route, float] = {}
         self._due_at: dict[Route, float] = {}
@@ -64,7 +67,7 @@ class Recoverer:
         (self._idle.discard if reply.held or reply.next_deadline else self._idle.add)(route)
 
     def _recover(self, route: Route) -> RecoverReply:
-        called_at = monotonic()
+        called_at = self._elapsed()
         last = self._visited_at.get(route)
         # What passed on our own clock: the server's must not have moved much further, or it jumped.
         elapsed = None if last is None else int((called_at - last) * 1000)

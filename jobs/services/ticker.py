@@ -8,13 +8,13 @@ that lapses, and the next host repeats them. What is to be done is decided by ``
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from time import monotonic
 
 import msgspec
 
+from jobs.core.clock import uptime
 from jobs.core.job import JobSpec, moment
 from jobs.core.schedule.plan import Circumstances, Decision, Drop, Fire, Hold, Plan, Renew, Skip, State, Stretch, Wait
 from jobs.engine import Engine, new_token
@@ -41,11 +41,6 @@ ROUNDS = 50
 
 Through = Callable[[JobSpec, bytes, str], tuple[JobSpec, bytes]]
 """What each job passes before it is made, with the id that it will have: the project's enqueue middleware."""
-
-
-def uptime() -> float:
-    """Seconds on a clock that never jumps, and goes on while the machine sleeps."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass

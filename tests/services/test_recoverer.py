@@ -102,6 +102,21 @@ def test_a_jump_of_the_server_clock_costs_nobody_a_lease(
     assert recoverer.every > LEASE_SECONDS / 2
 
 
+def test_a_machine_that_has_slept_takes_back_at_once_what_ran_out_meanwhile(
+    engine: Engine, clock: ManualClock, enqueue: Callable[..., list[str]], lease: Callable[..., list[LeasedJob]]
+) -> None:
+    now = [1_000.0]
+    recoverer = Recoverer(engine, LEASE_SECONDS, elapsed=lambda: now[0])
+    enqueue()
+    lease(lease_ms=100)
+    recoverer.tick()
+    time.sleep(recoverer.every)
+    clock.advance(3600)
+    now[0] += 3600
+
+    assert recoverer.tick()["released"] == 1
+
+
 def test_pools_in_which_nothing_is_leased_are_asked_about_together(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, enqueue: Callable[..., list[str]]
 ) -> None:
