@@ -39,6 +39,9 @@ DURATION = re.compile(r"(\d{1,9})([smhd])")
 WORDS = ("pool", "type", "tag", "search", "group", "since", "older", "worker", "attempts")
 """Those that narrow, beside the states."""
 
+SEARCHED = re.compile(r"\b([a-z]{2,12}):(?=\S)")
+"""What looks like a word of the search box, in what was left over as text to be searched for."""
+
 WORD = re.compile(r'\b(state|pool|type|tag|since|older|worker|attempts|group):("[^"]*"|\S+)')
 
 
@@ -124,6 +127,13 @@ class Filters:
     def narrowed(self) -> bool:
         """True when anything is filtered at all."""
         return bool(self.pairs)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What could not be used, and what is searched for as text and was hardly meant so."""
+        near = {word: get_close_matches(word, ("state", *WORDS), n=1) for word in SEARCHED.findall(self.search)}
+        meant = (f"“{word}:” is searched for as text. Did you mean {like[0]}:?" for word, like in near.items() if like)
+        return (*self.problems, *meant)
 
     @property
     def looks_at_each(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -141,6 +142,19 @@ class TestGroup:
         assert f"{common}. 2 dead jobs" in text(viewer.get(address(page, "?group=")))
         [group] = api.error_groups()
         assert (group.pattern, group.message) == (common, newest)
+
+    def test_what_began_after_the_deploy_is_told_from_what_was_there_before(self, viewer: Client, shop: Shop) -> None:
+        shop.dead()
+        time.sleep(0.01)  # between two deaths and the deploy lies a moment
+        shop.worker(version="9f3c2ab")
+        shop.dead()
+        shop.dead(error=NETWORK)
+        reads.forget()
+
+        page = text(viewer.get("/dashboard/dead/"))
+
+        assert page.count("all since deploy 9f3c2ab") == 1
+        assert "all since deploy" in page.partition("TimeoutError no answer")[2].partition("newest job")[0]
 
     def test_one_alone_shares_nothing(self, shop: Shop) -> None:
         assert groups.facts([shop.engine.jobs.get(shop.dead())]) == []

@@ -118,6 +118,15 @@ def test_a_type_is_a_name_or_a_beginning_and_a_star_in_lists_and_in_what_is_done
     assert Filters.from_words("type:billing.*").query == "type=billing.%2A"
 
 
+def test_a_word_that_is_none_is_searched_for_and_the_nearest_is_named(viewer: Client, shop: Shop) -> None:
+    shop.dead()
+
+    page = text(viewer.get("/dashboard/find/", {"q": "stat:dead pool:default http://example.com"}, follow=True))
+
+    assert "“stat:” is searched for as text. Did you mean state:?" in page
+    assert page.count("is searched for as text") == 1
+
+
 def test_a_star_elsewhere_is_named_and_left_out() -> None:
     filters = Filters.from_words("type:*.charge pool:eu")
 
