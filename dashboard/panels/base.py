@@ -17,7 +17,7 @@ class Badge:
 
     mark: str  # icon: "dead" or "warning"
     figure: str  # key of the live figure that it shows
-    words: str  # what is counted, for screen readers
+    words: str  # said after the number, for screen readers: fits one as well as many
 
 
 class Panel:

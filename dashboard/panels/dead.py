@@ -29,7 +29,7 @@ class Dead(Jobs):
     icon = "letters"
     key = "d"
     on_phone = True
-    badge = Badge("dead", "dead.loud", "dead jobs")
+    badge = Badge("dead", "dead.loud", "dead")
 
     def filters(self, request: HttpRequest) -> Filters:
         return replace(super().filters(request), states=("dead",))

@@ -53,7 +53,7 @@ class Pools(Panel):
     icon = "pools"
     group = "Run"
     key = "p"
-    badge = Badge("warning", "pools.unserved", "pools without a worker")
+    badge = Badge("warning", "pools.unserved", "without a worker")
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         common = {"operates": may(request.user, OPERATE)}

@@ -48,7 +48,7 @@ class Schedules(Panel):
     group = "Run"
     key = "s"
     on_phone = True
-    badge = Badge("warning", "schedules.late", "late schedules")
+    badge = Badge("warning", "schedules.late", "late")
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         common = {"may_operate": may(request.user, OPERATE)}

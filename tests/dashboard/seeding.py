@@ -97,13 +97,13 @@ class Shop:
         self.engine.leases.fail(route, [failure])
 
     def worker(self, **facts: Any) -> None:
-        """A worker host with one worker that says it is alive."""
-        host = facts.pop("host", "host-1")
+        """A worker host with one worker that says it is alive, for so long."""
+        host, ttl_ms = facts.pop("host", "host-1"), facts.pop("ttl_ms", 60_000)
         common: dict[str, Any] = {"host": host, "hostname": "app-1", "state": "consuming"}
         common |= {"started_at_ms": facts.pop("started_at_ms", _now_ms()), "version": facts.pop("version", "")}
         supervisor = WorkerInfo(id=host, pid=1, pools={}, **common)
         child = WorkerInfo(**{**common, "id": f"{host}/1", "pid": 2, "pools": {"default": 10}, "running": 3, **facts})
-        self.engine.workers.beat([supervisor, child], ttl_ms=60_000)
+        self.engine.workers.beat([supervisor, child], ttl_ms=ttl_ms)
 
     def state(self, job_id: str) -> JobState:
         return self.engine.jobs.get(job_id).state

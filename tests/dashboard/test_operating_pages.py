@@ -130,6 +130,22 @@ class TestWorkers:
 
         assert re.search(r"email\.send for 4\d s, 4 min( \d+ s)? left", page), page
 
+    def test_what_runs_longer_than_it_may_is_said_to(self, viewer: Client, shop: Shop) -> None:
+        job_id = shop.leased(timeout=5)
+        shop.worker(current=[{"id": job_id, "type": "email.send", "started_at": _ago(42)}], running=1)
+
+        assert re.search(r"email\.send for 4\d s, over its time limit", text(viewer.get("/dashboard/workers/")))
+
+    def test_a_host_that_went_away_stays_with_what_it_left_behind(self, viewer: Client, shop: Shop) -> None:
+        shop.worker(host="well", hostname="app-2")
+        shop.worker(ttl_ms=1)
+        time.sleep(0.01)
+
+        page = text(viewer.get("/dashboard/workers/"))
+
+        assert "1 worker on 1 host; 1 host went silent within the last hour." in page
+        assert "3 jobs ran on it, and will be taken back when the leases end." in page.partition("app-1")[2]
+
     def test_a_host_with_an_older_release_than_the_newest_is_named(self, viewer: Client, shop: Shop) -> None:
         shop.worker(host="old", version="r1", started_at_ms=_now() - 60_000)
         shop.worker(host="new", version="r2")

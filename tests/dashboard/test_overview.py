@@ -202,6 +202,27 @@ def test_figures_of_a_sample_say_so(viewer: Client, shop: Shop, monkeypatch: pyt
     assert "1 error in the newest 2" in words
 
 
+def test_of_many_findings_five_are_shown_and_the_others_counted(viewer: Client, shop: Shop) -> None:
+    for number in range(7):
+        shop.ready(pool=f"pool-{number}")
+
+    words = text(viewer.get("/dashboard/"))
+
+    assert "Seven things need you" in words
+    assert words.count("No worker is alive at all.") == 5
+    assert "and 2 more in Pools" in words
+
+
+def test_a_count_in_the_navigation_is_read_out_right_also_of_one(viewer: Client, shop: Shop) -> None:
+    shop.dead()
+    shop.ready(pool="reports")
+
+    words = text(viewer.get("/dashboard/"))
+
+    assert "Dead letters 1 dead" in words
+    assert "Pools 1 without a worker" in words
+
+
 def test_errors_that_have_no_room_are_counted(viewer: Client, shop: Shop) -> None:
     for name in ("A", "B", "C", "D", "E", "F"):
         shop.dead(error={"type": f"{name}Error", "message": name, "traceback": ""})
