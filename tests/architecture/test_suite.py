@@ -136,12 +136,30 @@ def test_a_run_is_shared_out_where_that_is_faster(monkeypatch, arguments, captur
         ("tests/core/test_retry.py::test_a", "tests/core/test_retry.py::TestB::test_c[x/y]", True),
         ("tests/core/test_retry.py::test_a", "tests/core/test_payload.py::test_a", False),
         ("tests/faults/test_scenarios.py::test_a", "tests/acceptance/test_leases.py::test_a", True),
+        ("tests/acceptance/test_idle.py::test_a", "tests/acceptance/test_leases.py::test_a", False),
         ("tests/browser/test_live.py::test_a", "tests/acceptance/test_leases.py::test_a", False),
     ],
-    ids=["one file", "two files", "two files with worker hosts", "a browser and worker hosts"],
+    ids=["one file", "two files", "two files with worker hosts", "idle hosts and others", "a browser and worker hosts"],
 )
 def test_what_stays_together_in_one_process(one, other, together):
     assert (sharing.piece_of(one) == sharing.piece_of(other)) is together
+
+
+def test_each_process_collects_from_a_place_of_its_own_and_all_hand_out_in_one_order():
+    files = [f"tests/{name}.py" for name in ("acceptance/test_idle", "acceptance/test_leases", "core/test_retry")]
+
+    def order_of(process: int) -> tuple[list[str], list[str]]:
+        """Of the files as it collects them, and of the tests as it hands them out."""
+        config = SimpleNamespace(workerinput={"workerid": f"gw{process}", "workercount": 3})
+        collected = sharing.beginning_elsewhere(config, files)
+        items = [SimpleNamespace(nodeid=f"{file}::{test}", path=Path(file)) for file in collected for test in "ba"]
+        sharing.longest_first(items)
+        return collected, [item.nodeid for item in items]
+
+    collected, handed_out = zip(*map(order_of, range(3)), strict=True)
+
+    assert [order[0] for order in collected] == files
+    assert list(handed_out) == [[f"{file}::{test}" for file in files for test in "ba"]] * 3
 
 
 def test_what_a_test_printed_can_travel_whatever_it_was() -> None:
