@@ -17,7 +17,7 @@ from jobs.engine import NewLines
 from jobs.models import RunRecord
 from jobs.store.log_lines import encode_line
 from tests.browser.conftest import Complaints, Visit, settle
-from tests.browser.test_everywhere import OTHERS, PAGES, found_by_axe
+from tests.browser.test_everywhere import OTHERS, PAGES, found_by_axe, go
 from tests.browser.test_live import store_of_its_own as store_of_its_own
 from tests.dashboard.seeding import Shop
 from tests.support.valkey import ValkeyServer
@@ -196,13 +196,13 @@ def audited() -> None:
 
 
 def test_on_a_phone_what_is_touched_is_large_enough_and_no_page_has_too_many_parts(visit: Visit, busy: Shop) -> None:
-    page = visit("administrator", width=390)
+    page = visit("owner", width=390)
     small: dict[str, list[str]] = {}
     job_id = nested(busy)
     audited()
     jobs = (f"/dashboard/jobs/{job_id}/", f"/dashboard/actions/job/resubmit/?id={job_id}", "/dashboard/jobs/?tag=eu")
     for path in (*PAGES, *OTHERS, *jobs):
-        page.goto(site_of(page) + path)
+        go(page, path)
 
         assert page.evaluate(LAID_OUT) <= NODES, path
         found = page.evaluate(SMALL, TARGET)

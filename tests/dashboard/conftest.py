@@ -25,6 +25,7 @@ ROLES = {
     "maker": ("view_dashboard", "enqueue"),
     "operator": ("view_dashboard", "operate"),
     "administrator": ("view_dashboard", "operate", "administer"),
+    "owner": ("view_dashboard", "enqueue", "operate", "administer"),
 }
 
 Login = Callable[[str], Client]
