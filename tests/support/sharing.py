@@ -21,7 +21,11 @@ PIECES = {
 bear company: for most of a minute their commands are counted, of which a busy machine sends no more. The first that
 fits holds."""
 
-LONG = ("tests/commands/", "tests/engine_model/", "tests/faults/", "tests/architecture/test_checks.py", "tests/store/")
+LONG = (
+    *("tests/commands/", "tests/engine_model/", "tests/faults/", "tests/architecture/test_checks.py", "tests/store/"),
+    *("tests/workflows/", "tests/dashboard/test_tampered.py"),
+)
+"""Those that follow: what is left for the end are files of a few seconds."""
 
 
 def count_processes(config: pytest.Config) -> int:
