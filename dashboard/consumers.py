@@ -26,6 +26,9 @@ SOCKETS_PER_USER = 20
 FRAMES_TAKEN = 50
 """So many frames a page may send in its life; it has no reason to send any."""
 
+LARGEST_FRAME = 1_000
+"""Bytes of one of them. What is larger is sent by no page."""
+
 NOT_ALLOWED, TOO_MANY, FLOOD = 4403, 4429, 4408
 
 
@@ -40,7 +43,7 @@ class DashboardConsumer(AsyncWebsocketConsumer):
         """One connection. However it ends, also cancelled by a server that stops or broken while it opens, its place
         is given back: whoever lost twenty like that would see nothing live until this process ends."""
         self._tasks: list[asyncio.Task[None]] = []
-        self._taken = 0
+        self._taken, self._cut_off = 0, False
         self._user_id: Any = None
         try:
             await super().__call__(scope, receive, send)
@@ -72,10 +75,11 @@ class DashboardConsumer(AsyncWebsocketConsumer):
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Nothing that a page sends means anything; one that keeps sending is cut off, once: what was on its way then
-        meets a closed socket, and to close that again is an error."""
+        """Nothing that a page sends means anything; one that keeps sending, or sends much, is cut off, once: what was
+        on its way then meets a closed socket, and to close that again is an error."""
         self._taken += 1
-        if self._taken == FRAMES_TAKEN + 1:
+        if not self._cut_off and (self._taken > FRAMES_TAKEN or len(text_data or bytes_data or "") > LARGEST_FRAME):
+            self._cut_off = True
             await self.close(FLOOD)
 
     async def _tell(self) -> None:

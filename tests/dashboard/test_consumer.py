@@ -138,13 +138,23 @@ async def test_what_a_page_sends_means_nothing_and_a_flood_is_cut_off(
     await socket.open()
     job_id = await sync_to_async(shop.dead)()
     orders = [json.dumps({"action": action.slug, "type": action.slug, "id": job_id}) for action in ACTIONS]
-    for words in ("[" * 10_000, "", "null", b"\xff\x00", *orders, *["x"] * consumers.FRAMES_TAKEN):
+    for words in ("[" * 1_000, "", "null", b"\xff\x00", *orders, *["x"] * consumers.FRAMES_TAKEN):
         await socket.say(words)
 
     assert await socket.closed() == consumers.FLOOD
     said_after = [socket.output_queue.get_nowait()["type"] for _ in range(socket.output_queue.qsize())]
     assert "websocket.close" not in said_after, "it is closed once, however much was on its way"
     assert await sync_to_async(shop.state)(job_id) == "dead"
+
+
+@pytest.mark.parametrize("words", ["[" * 1_000_000, b"\x00" * 1_000_000])
+async def test_one_large_frame_is_one_too_many(words: str | bytes, session: Any, fast: None) -> None:
+    socket = Socket(await sync_to_async(session)("viewer"))
+    await socket.open()
+
+    await socket.say(words)
+
+    assert await socket.closed() == consumers.FLOOD
 
 
 @pytest.fixture
