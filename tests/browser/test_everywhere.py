@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -24,6 +25,9 @@ PAGES = (
     "/dashboard/timezone/",
 )
 """Every page that there is."""
+
+EMPTY = tuple(path for path in PAGES if path not in ("/dashboard/doctor/", "/dashboard/timezone/"))
+"""Those that have nothing to show until something has happened."""
 
 OTHERS = (
     "/dashboard/actions/matching/discard/?state=dead",
@@ -133,11 +137,13 @@ class TestAxe:
 
             assert findings_in_every_look(page) == [], path
 
-    def test_empty_pages_and_the_login(self, visit: Visit) -> None:
+    def test_empty_pages_say_so_and_the_login(self, visit: Visit) -> None:
         page = visit("administrator")
-        for path in ("/dashboard/", "/dashboard/dead/", "/dashboard/workers/", "/dashboard/jobs/gone/", "/nowhere"):
+        for path in (*PAGES, "/dashboard/jobs/gone/", "/nowhere"):
             page.goto(page.url.partition("/dashboard")[0] + path)
 
+            if path in EMPTY:
+                expect(page.locator("#panel .empty").first, path).to_contain_text(re.compile(r"\w+ \w+.*\."))
             assert findings_in_every_look(page) == [], path
         assert findings_in_every_look(visit("anonymous", "/accounts/login/")) == []
 
