@@ -4,17 +4,20 @@ own. All text of jobs is escaped in these three."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from django import template
+from django.contrib.staticfiles import finders
+from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, QueryDict
 from django.middleware.csrf import get_token
 from django.template import Context
-from django.templatetags.static import static
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -34,6 +37,8 @@ register = template.Library()
 
 CHANGES_SHOWN = 2000
 """Characters of one side of a change in the audit log."""
+
+SYMBOL = re.compile(r'<symbol id="(\w+)" viewBox="([\d ]+)">(.+)</symbol>')
 
 register.filter("count", formats.count)
 register.filter("exactly", formats.exactly)
@@ -150,14 +155,18 @@ def middle_cut(text: str, limit: int = 26) -> str:
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
-    """A shape of the sprite. Decoration: the word beside it says the same."""
-    return format_html('<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>', _sprite(), name)
+    """A shape, drawn in the page itself. Decoration: the word beside it says the same."""
+    box, shape = _shapes().get(str(name), ("0 0 16 16", ""))
+    return SafeString(f'<svg class="icon" viewBox="{box}" aria-hidden="true">{shape}</svg>')
 
 
 @lru_cache(1)
-def _sprite() -> str:
-    """Where the shapes are: the same for as long as the process runs, and asked for a hundred times a page."""
-    return static("dashboard/icons.svg")
+def _shapes() -> dict[str, tuple[str, str]]:
+    """The box and the parts of every shape in the file of icons, which graphs and scripts point to instead."""
+    file = finders.find("dashboard/icons.svg")
+    if file is None:
+        raise ImproperlyConfigured("dashboard/icons.svg is not among the static files: see STATICFILES_DIRS.")
+    return {name: (box, shape) for name, box, shape in SYMBOL.findall(Path(file).read_text("utf-8"))}
 
 
 @register.simple_tag(takes_context=True)

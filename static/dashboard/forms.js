@@ -1,15 +1,13 @@
 // Actions without leaving the page. Every form works without this; here it is sent in the background, its button says
 // what is under way, and nothing is shown as done before the server says so.
 
-const sprite = () => document.querySelector(".brand use").getAttribute("href").split("#")[0];
-
-/** A shape of the sprite. */
+/** A shape of the file of icons; those that the server writes stand in the page. */
 export function icon(name) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("class", "icon");
   svg.setAttribute("aria-hidden", "true");
   const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
-  use.setAttribute("href", `${sprite()}#${name}`);
+  use.setAttribute("href", `${document.body.dataset.icons}#${name}`);
   svg.append(use);
   return svg;
 }

@@ -104,7 +104,9 @@ class TestFirstRow:
         shop.dead()
         page = visit("viewer", "/livez")
         held: list[Route] = []
+        asked: list[str] = []
         page.route("**/*.js", lambda route: held.append(route))
+        page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
 
         page.goto(f"{site_of(page)}/dashboard/jobs/?state=dead", wait_until="commit")
 
@@ -113,6 +115,7 @@ class TestFirstRow:
         assert [route.request.url.rpartition("/")[2] for route in held] == ["start.js"], (
             "the others are asked for later"
         )
+        assert "icons.svg" not in asked, "icons come with the page"
         for route in held:
             route.continue_()
         page.unroute_all(behavior="ignoreErrors")
@@ -205,6 +208,7 @@ def test_on_a_phone_what_is_touched_is_large_enough_and_no_page_has_too_many_par
         go(page, path)
 
         assert page.evaluate(LAID_OUT) <= NODES, path
+        assert page.locator("svg.icon:empty").count() == 0, (path, "an icon that there is not")
         found = page.evaluate(SMALL, TARGET)
         if found:
             small[path] = found[:5]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
+from dashboard.templatetags.dashboard import icon
 from jobs.core.states import JobState
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +64,15 @@ def test_every_state_has_colours_a_class_and_a_shape(state: JobState) -> None:
     assert {f"state-{state}", f"state-{state}-tint", f"state-{state}-fill"} <= set(COLOURS)
     assert f".is-{state} {{" in (STYLES / "base.css").read_text()
     assert f'<symbol id="{state}"' in (STATIC / "icons.svg").read_text()
+
+
+def test_every_icon_of_the_file_can_be_drawn_in_a_page() -> None:
+    shapes = ElementTree.parse(STATIC / "icons.svg").getroot()
+    for symbol in shapes:
+        drawn = ElementTree.fromstring(icon(symbol.attrib["id"]))
+
+        assert drawn.attrib["viewBox"] == symbol.attrib["viewBox"]
+        assert [part.attrib for part in drawn] == [part.attrib for part in symbol] != []
 
 
 def test_only_the_tokens_name_colours() -> None:
