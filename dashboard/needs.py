@@ -166,7 +166,8 @@ def _began(group: ErrorGroup, overall: Overall) -> str:
     began = f" Began {at}" if group.count > 1 else f" It died at {at}"
     day = overall.day
     if day and day.released_at and timedelta() <= (after := group.first_seen - day.released_at) <= SOON:
-        began += f", {age(after.total_seconds())} after deploy {shortened(day.release, 24)}"
+        how_long = age(after.total_seconds()) if after >= timedelta(seconds=1) else "right"
+        began += f", {how_long} after deploy {shortened(day.release, 24)}"
     return f"{began}."
 
 

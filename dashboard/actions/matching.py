@@ -18,7 +18,7 @@ from dashboard.actions.base import Action, ActionForm, Order, Question, Refused,
 from dashboard.actions.jobs import BY_VERB
 from dashboard.actions.steering import offer_pools, pool_field, priority_field, with_target
 from dashboard.filters import Filters
-from dashboard.formats import count, exactly, moment, read_moment
+from dashboard.formats import exactly, moment, plural, read_moment
 from dashboard.links import bulk_url
 from dashboard.permissions import may, may_reach
 from jobs import api
@@ -109,7 +109,7 @@ class MatchingAction(Action):
             return Question(f"{self.label}?", "", (), number=0, nothing_left=self._cannot(filters))
         number, exact = reads.count_within(selection, COUNT_SECONDS)
         return Question(
-            f"{self.label} {exactly(number, 'job') if exact else f'more than {count(number)} jobs'}?",
+            f"{self.label} {_how_many(number, exact)}?",
             self.says
             if exact
             else f"{self.says} They are counted first, which takes a while; then you are asked again.",
@@ -124,7 +124,9 @@ class MatchingAction(Action):
                 ("number", str(number if exact else 0)),
                 key_for(given),
             ),
-            nothing_left=f"Nothing is left to {self.label.lower()}: somebody was faster, or the jobs have moved on.",
+            nothing_left=f"Nothing is left to {self.label.lower()}: somebody was faster, or the jobs have moved on."
+            if exact
+            else "",
         )
 
     def _cannot(self, filters: Filters) -> str:
@@ -133,6 +135,13 @@ class MatchingAction(Action):
     @property
     def bulk(self) -> BulkAction:
         return next(verb for verb in get_args(BulkAction) if verb == self.verb)
+
+
+def _how_many(number: int, exact: bool) -> str:
+    """``4,812 jobs``; as far as they were counted while a person waits ``more than 12,000 jobs``."""
+    if exact:
+        return exactly(number, "job")
+    return f"more than {plural(number, 'job')}" if number else "all jobs that match"
 
 
 def read(action: MatchingAction, given: QueryDict, now: Any) -> tuple[Filters, JobFilter]:

@@ -22,6 +22,7 @@ from jobs.api.schedules import ScheduleStatus
 from jobs.core.pause import by_whom
 from jobs.core.schedule import zone_named
 from jobs.core.schedule.strip import strip
+from jobs.core.wording import length
 from jobs.exceptions import SchedulerError
 from jobs.models import Schedule
 
@@ -172,7 +173,7 @@ def span(seconds: float) -> str:
     if seconds < 1:
         return f"{max(0.0, seconds) * 1000:.0f} ms"
     if seconds < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{int(seconds)} s"
+        return length(seconds) if seconds < 10 else f"{int(seconds)} s"
     minutes = int(seconds // 60)
     if minutes < 60:
         return f"{minutes} min"

@@ -55,11 +55,11 @@ def visible(text: str, *, keep: str = "") -> str:
 
 
 def length(seconds: float) -> str:
-    """A length of time in at most two units: ``340 ms``, ``7.9 s``, ``2 min 10 s``, ``12 h``, ``3 days``."""
+    """A length of time in at most two units: ``340 ms``, ``7.9 s``, ``7 s``, ``2 min 10 s``, ``12 h``, ``3 days``."""
     if seconds < 1:
         return f"{max(0, round(seconds * 1000))} ms"
     if seconds < 9.95:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f}".removesuffix(".0") + " s"
     if seconds < 59.5:
         return f"{seconds:.0f} s"
     whole = round(seconds)

@@ -335,8 +335,8 @@ def _clock(at: datetime) -> str:
 
 
 def _span(seconds: float) -> str:
-    """``12 s``, ``3 min``, ``2 h``, ``5 days``: as precise as anybody needs."""
+    """``7.9 s``, ``12 s``, ``3 min``, ``2 h``, ``5 days``: as precise as anybody needs."""
     for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f}".removesuffix(".0") + " s"

@@ -277,7 +277,7 @@ class TestAllThatMatch:
         monkeypatch.setattr("jobs.api.matching._matching", lambda filter: iter([["a"], ["b"]]))
         dead = [shop.dead() for _ in range(3)]
         question = self.question(operator, search="insufficient")
-        assert "Resubmit more than 1 jobs?" in text(question)
+        assert "Resubmit more than 1 job?" in text(question)
         assert "Go back Count them first" in text(question)
         page = self.answer(operator, question)["Location"]
         self.work(shop)
@@ -292,6 +292,19 @@ class TestAllThatMatch:
         self.work(shop)
 
         assert {shop.state(job_id) for job_id in dead} == {"ready"}
+
+    def test_a_count_that_has_found_none_yet_says_neither_none_nor_that_nothing_is_left(
+        self, operator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(matching, "COUNT_SECONDS", -1.0)
+        monkeypatch.setattr("jobs.api.matching._matching", lambda filter: iter([[], ["a"]]))
+        shop.dead()
+
+        asked = text(self.question(operator, search="insufficient"))
+
+        assert "Resubmit all jobs that match?" in asked
+        assert "Go back Count them first" in asked
+        assert "Nothing is left" not in asked
 
     def test_another_web_process_shows_how_far_it_is_when_the_first_is_gone(
         self, operator: Client, login: Login, shop: Shop, monkeypatch: pytest.MonkeyPatch

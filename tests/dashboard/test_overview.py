@@ -85,6 +85,13 @@ class TestFindings:
         assert need.cause == "Declined: no funds. Began 11:02, 2 min after deploy 9f3c2ab."
         assert (need.action, need.action_url, need.pool) == ("Open the group", "/dashboard/dead/?group=f", "billing")
 
+    def test_an_error_within_a_second_of_the_deploy_began_right_after_it(self) -> None:
+        day = Day(release="9f3c2ab", released_at=ago(minutes=58, milliseconds=400))
+
+        (need,) = needs.needs(overall(day, dead=4), [group()], 4)
+
+        assert need.cause == "Declined: no funds. Began 11:02, right after deploy 9f3c2ab."
+
     def test_an_error_that_is_older_than_the_deploy_is_not_laid_at_its_door(self) -> None:
         day = Day(release="9f3c2ab", released_at=ago(minutes=5))
 

@@ -78,7 +78,7 @@ def test_it_waits_for_its_next_attempt(steps: Steps) -> None:
     reason = why(steps, job_id)
     assert (reason.code, reason.message) == (
         "retry_at",
-        "Attempt 1 failed; the next one is due at 2027-01-15 08:00:05 UTC, in 5.0 s.",
+        "Attempt 1 failed; the next one is due at 2027-01-15 08:00:05 UTC, in 5 s.",
     )
     assert (reason.facts["attempt"], reason.facts["seconds"]) == (1, 5.0)
 
