@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.apps import apps
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
@@ -23,7 +23,7 @@ from dashboard.panels import BY_SLUG
 from dashboard.permissions import ENQUEUE, VIEW
 from jobs import api
 from jobs.engine import Engine, get_engine
-from jobs.models import Schedule
+from jobs.models import Pool, Schedule
 from jobs.services.bulk import BulkWorker
 from tests.dashboard.asking import Program
 from tests.dashboard.browsing import TOKEN, tags
@@ -46,6 +46,9 @@ OWN_CHOICES = {"dashboard/theme/", "dashboard/timezone/"}
 
 OWN_ROWS = {"dashboard/views/save/", "dashboard/views/forget/"}
 """What changes nothing but the asker's own saved views."""
+
+LOOKS = {"dashboard/reveal/"}
+"""What shows, and writes down that it did."""
 
 FOLDED = (b":live:", b":control", b":seconds", b":minutes", b":counters", b":clock")
 """Keys of figures, which readers carry from one to the other."""
@@ -218,30 +221,62 @@ def test_every_address_declares_its_permission(route: str, pattern: URLPattern) 
     assert route in OWN_CHOICES or VIEW in needed, f"{route}: what shows or does something needs {VIEW} at least"
 
 
-@pytest.mark.parametrize("role", ["anonymous", "stranger", "viewer"])
-def test_who_may_not_act_changes_nothing_by_any_request(role: str, login: Login, shop: Shop) -> None:
-    things, client = Things(shop), login(role)
-    before = contents(get_engine())
-
+def try_everything(client: Client, things: Things, *, but: frozenset[str] = frozenset()) -> dict[str, set[int]]:
+    """Every method on every address, about each thing that it could be about; the statuses of the answers."""
     answered: dict[str, set[int]] = {}
     for route, _ in addresses():
-        if route == "accounts/logout/":
+        if route in but | {"accounts/logout/"}:
             continue
         for number, address in enumerate(concrete(route, things)):
             for method in METHODS if number == 0 else METHODS[:2]:
                 for id in things.ids(address) if method == "post" else things.ids(address)[:1]:
                     response = ask(client, method, address, things.fields(id), machine=method == "post")
                     answered.setdefault(f"{method} {address}", set()).add(response.status_code)
+    return answered
+
+
+def changed(before: dict[str, Any], after: dict[str, Any]) -> list[Any]:
+    """Keys of the store and names of models whose content is another one."""
+    return [
+        name
+        for part in ("store", "rows")
+        for name in before[part].keys() | after[part].keys()
+        if before[part].get(name) != after[part].get(name)
+    ]
+
+
+@pytest.mark.parametrize("role", ["anonymous", "stranger", "viewer"])
+def test_who_may_not_act_changes_nothing_by_any_request(role: str, login: Login, shop: Shop) -> None:
+    things, client = Things(shop), login(role)
+    before = contents(get_engine())
+
+    answered = try_everything(client, things)
 
     if role == "viewer":
         SavedView.objects.filter(owner__username=role, is_shared=False).delete()  # what OWN_ROWS may have made
-    after = contents(get_engine())
-    assert after["rows"] == before["rows"]
-    assert {key for key in after["store"] if after["store"][key] != before["store"].get(key)} == set()
-    assert before["store"].keys() == after["store"].keys()
+    assert changed(before, contents(get_engine())) == []
     assert not [asked for asked, codes in answered.items() if max(codes) >= 500]
     allowed = {asked for asked, codes in answered.items() if asked.startswith("post") and min(codes) < 300}
     assert {asked.partition(" /")[2] for asked in allowed} <= OWN_CHOICES | OPEN
+
+
+def test_who_is_in_no_group_of_a_pool_changes_nothing_in_it_by_any_request(
+    user: Callable[[str], User], login: Login, shop: Shop
+) -> None:
+    """Whatever else they may do: each pool that something is in, or would come to, is kept for others."""
+    others = Group.objects.create(name="others")
+    for name in {"default", *(type.pool for type in api.job_types().values())}:
+        pool, _ = Pool.objects.get_or_create(name=name)
+        pool.operators.add(others)
+    user("administrator").user_permissions.add(Permission.objects.get(codename="enqueue"))
+    things, client = Things(shop), login("administrator")
+    before = contents(get_engine())
+
+    answered = try_everything(client, things, but=frozenset(OWN_ROWS | LOOKS))
+
+    assert changed(before, contents(get_engine())) == []
+    refused = [asked for asked, codes in answered.items() if asked.startswith("post") and 403 in codes]
+    assert len(refused) >= len(ACTIONS)
 
 
 def test_a_token_that_may_only_look_changes_nothing_whoever_it_stands_for(root: Program, shop: Shop) -> None:
