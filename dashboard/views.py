@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -30,7 +30,7 @@ from dashboard.permissions import ADMINISTER, VIEW, may, requires
 from dashboard.shell import shell
 from jobs.api import ErrorGroup, JobFilter
 from jobs.core.fingerprint import fingerprint_of
-from jobs.core.job import Job, iso
+from jobs.core.job import Job, iso, moment
 from jobs.core.redaction import MASK
 from jobs.core.states import JobState
 from jobs.exceptions import JobNotFound, OptionInvalid, SchedulerError
@@ -265,6 +265,7 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
         "attempts": list(reversed(job.attempts)),
         "same_error": timeline.same_error(job),
         "progress": stories.progress_of(job, overall.now),
+        "heard_at": _heard_at(job),
         **_log(job),
         "command": _command(job),
         "done_to": done_to and [Deed(entry) for entry in done_to],
@@ -272,6 +273,13 @@ def _job(request: HttpRequest, job: Job, overall: Overall) -> dict[str, Any]:
         "reveals": may(request.user, ADMINISTER) and MASK in repr((job.payload, job.result, job.meta, job.error)),
         "fragment_url": job_fragment_url(job.id),
     }
+
+
+def _heard_at(job: Job) -> datetime | None:
+    """When the worker that runs it was last heard of; None where none does, or none is known."""
+    if not job.is_running:
+        return None
+    return next((moment(worker.last_seen_ms) for worker in reads.workers() if worker.id == job.worker), None)
 
 
 def _same_death(job: Job, overall: Overall) -> ErrorGroup | None:

@@ -302,6 +302,14 @@ class TestJob:
 
         assert says in text(viewer.get(f"/dashboard/jobs/{job_id}/"))
 
+    def test_while_it_runs_it_says_when_its_worker_was_last_heard_of(self, viewer: Client, shop: Shop) -> None:
+        running, ended = shop.leased(worker="host-1/1"), shop.succeeded()
+        shop.worker()
+
+        page = text(viewer.get(f"/dashboard/jobs/{running}/"))
+        assert re.search(r"Worker host-1/1 , heard of (now|1 s ago)", page)
+        assert "heard of" not in text(viewer.get(f"/dashboard/jobs/{ended}/"))
+
     def test_it_shows_attempts_with_folded_tracebacks_payload_and_result(self, viewer: Client, shop: Shop) -> None:
         job_id = shop.retry_wait(payload={"invoice": {"lines": [1, 2]}})
         shop.engine.jobs.run_now(job_id)
