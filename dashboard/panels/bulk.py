@@ -120,6 +120,8 @@ class Line:
         operation = self.operation
         done = DONE[operation.request.action]
         match operation.state:
+            case "selecting" if not operation.looked:
+                return "None has been looked at yet."
             case "selecting":
                 found = plural(operation.total, "job matches", "jobs match")
                 return f"{found} of {count(operation.looked)} looked at so far."

@@ -212,11 +212,16 @@ def _open(
         begins_in = UNDO_SECONDS if request.action == "discard" else 0.0
     engine, id = get_engine(), id or new_id()
     if engine.bulk.open(id, request, confirmed=confirmed, begins_ms=int(begins_in * 1000), parts=parts):
-        facts: dict[str, Any] = {"rate": request.rate, "undoes": request.undoes, "pool": request.pool}
+        facts: dict[str, Any] = {
+            "confirmed": confirmed or None,
+            "rate": request.rate,
+            "undoes": request.undoes,
+            "pool": request.pool,
+        }
         if request.action == "prioritize":
             facts["priority"] = request.priority
         facts |= {"jobs": parts[0][:NAMED]} if parts else {"filter": narrowed_by(request.filter)}
-        after = {"confirmed": confirmed} | {name: value for name, value in facts.items() if value not in ("", None)}
+        after = {name: value for name, value in facts.items() if value not in ("", None)}
         audit.record(f"job.{request.action}", f"bulk operation {id}", after=after)
         _tell_hosts()
     found = engine.bulk.get(id)

@@ -215,6 +215,19 @@ def test_on_a_phone_what_is_touched_is_large_enough_and_no_page_has_too_many_par
     assert not small, json.dumps(small, indent=1)
 
 
+def test_on_a_phone_a_picked_job_is_marked_as_one_card(visit: Visit, shop: Shop) -> None:
+    shop.dead()
+    page = visit("operator", "/dashboard/jobs/?state=dead", width=390)
+
+    page.locator("#rows [name=id]").check()
+
+    marked = page.locator("#rows > tr.is-picked")
+    expect(marked).to_have_count(1)
+    row, *cells = marked.evaluate("row => [row, ...row.children].map(each => getComputedStyle(each).backgroundColor)")
+    assert row not in cells
+    assert set(cells) == {"rgba(0, 0, 0, 0)"}
+
+
 def test_when_the_store_is_away_every_page_says_so_and_offers_nothing(
     store_of_its_own: ValkeyServer, visit: Visit, complaints: Complaints, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -306,6 +306,15 @@ class TestAllThatMatch:
         assert "Go back Count them first" in asked
         assert "Nothing is left" not in asked
 
+    def test_before_anything_was_looked_at_no_page_counts_zeros(self, operator: Client, shop: Shop) -> None:
+        shop.dead()
+        operation = api.bulk.start("resubmit", api.JobFilter())
+
+        assert "None has been looked at yet." in text(operator.get("/dashboard/bulk/", {"id": operation.id}))
+        audited = text(operator.get("/dashboard/audit/", {"action": "job.resubmit"}))
+        assert "all jobs" in audited
+        assert "confirmed" not in audited
+
     def test_another_web_process_shows_how_far_it_is_when_the_first_is_gone(
         self, operator: Client, login: Login, shop: Shop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
