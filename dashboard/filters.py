@@ -20,6 +20,7 @@ import msgspec
 from django.http import QueryDict
 from django.utils.dateparse import parse_datetime
 
+from dashboard import reads
 from dashboard.formats import has_a_clock, state_word
 from jobs.api import JobFilter
 from jobs.core.states import JobState
@@ -35,6 +36,9 @@ CURSOR_MAX = 2000
 STATES = tuple(str(state) for state in JobState)
 STATE_ALIASES = {"running": "leased", "retry": "retry_wait", "retry-wait": "retry_wait", "retrying": "retry_wait"}
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+DEPLOY = "deploy"
+"""Instead of a moment: when workers first told of the newest version of the code."""
+
 DURATION = re.compile(r"(\d{1,9})([smhd])")
 WORDS = ("pool", "type", "tag", "search", "group", "since", "older", "worker", "attempts")
 """Those that narrow, beside the states."""
@@ -62,8 +66,8 @@ class Filters:
     tag: str = ""
     search: str = ""
     group: str = ""  # fingerprint of an error
-    since: str = ""  # as written: ISO 8601 or a duration back from now
-    older: str = ""  # the same: in its present state for so long
+    since: str = ""  # as written: ISO 8601, a duration back from now, or ``deploy``
+    older: str = ""  # a moment too: in its present state for so long
     worker: str = ""  # text in the name of its worker
     attempts: str = ""  # started at least so often
     limit: int = PAGE
@@ -85,8 +89,9 @@ class Filters:
                 problems.append(f"“{word[:40]}” is no state." + (f" Did you mean {near[0]}?" if near else ""))
         moments = {word: _clean(query.get(word, "")) for word in ("since", "older")}
         for word, text in moments.items():
-            if text and moment_of(text, datetime.now(UTC)) is None:
-                problems.append(f"“{text[:40]}” is no time: write 90s, 5m, 2h, 7d or 2026-01-01T09:00Z.")
+            if text and not (word == "since" and text == DEPLOY) and moment_of(text, datetime.now(UTC)) is None:
+                others = ", 2026-01-01T09:00Z or deploy" if word == "since" else " or 2026-01-01T09:00Z"
+                problems.append(f"“{text[:40]}” is no time: write 90s, 5m, 2h, 7d{others}.")
                 moments[word] = ""
         attempts = _clean(query.get("attempts", "")).removeprefix(">=")
         if attempts and not (attempts.isascii() and attempts.isdigit() and int(attempts[:9]) > 0 and len(attempts) < 7):
@@ -182,7 +187,9 @@ class Filters:
         return replace(self, cursor="", **{word: ""})  # type: ignore[arg-type]  # all of these words are text
 
     def selection(self, now: datetime, until: datetime | None = None) -> JobFilter:
-        """What the engine is asked for. ``until`` freezes it: later arrivals do not belong to it."""
+        """What the engine is asked for. ``until`` freezes it: later arrivals do not belong to it, nor does a deploy
+        after that move where it begins. OptionInvalid where it begins with a deploy, and none is known.
+        """
         return JobFilter(
             states=tuple(JobState(state) for state in self.states),
             pool=self.pool or None,
@@ -190,12 +197,17 @@ class Filters:
             tag=self.tag or None,
             search=self.search or None,
             fingerprint=self.group or None,
-            since=moment_of(self.since, now) if self.since else None,
+            since=self._since(now, until),
             before=moment_of(self.older, now) if self.older else None,
             worker=self.worker or None,
             attempts=int(self.attempts) if self.attempts else None,
             until=until,
         )
+
+    def _since(self, now: datetime, until: datetime | None) -> datetime | None:
+        if self.since == DEPLOY:
+            return reads.newest_release(until).at
+        return moment_of(self.since, now) if self.since else None
 
 
 def words_of(selection: JobFilter, leave_out: Sequence[JobState] = ()) -> str:

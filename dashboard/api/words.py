@@ -36,7 +36,7 @@ class Narrowing(BaseModel):
     tag: Annotated[str, Field(description="With this tag.")] = ""
     group: Annotated[str, Field(description="That ended with this error: see /dlq/groups.")] = ""
     search: Annotated[str, Field(description="Whose id, type, tags, meta or error hold this text.")] = ""
-    since: Annotated[str, Field(description="Created since: 90s, 5m, 2h, 7d or ISO 8601.")] = ""
+    since: Annotated[str, Field(description="Created since: 90s, 5m, 2h, 7d, ISO 8601 or deploy, the newest one.")] = ""
     older: Annotated[str, Field(description="In their present state for longer than that.")] = ""
     worker: Annotated[str, Field(description="That a worker with this in its name has or had.")] = ""
     attempts: Annotated[str, Field(description="Started at least so often.")] = ""

@@ -8,15 +8,19 @@ from typing import Any
 from django.http import HttpRequest
 
 from dashboard import groups, reads
-from dashboard.filters import Filters
+from dashboard.filters import DEPLOY, Filters
 from dashboard.overall import Overall
 from dashboard.panels.base import Badge
 from dashboard.panels.jobs import Jobs
 from dashboard.reads import Groups
 from jobs.api import Page
+from jobs.exceptions import OptionInvalid
 
 SAMPLE = 200
 """So many of the newest dead jobs that match are grouped by their error. The page says so when there are more."""
+
+SINCE = (("deploy", "the last deploy"), ("1h", "one hour ago"), ("24h", "24 hours ago"), ("", "ever"))
+"""Moments since when a job may have been created, for one press each: as filters write them, and in words."""
 
 NONE = Groups([], is_whole=True)
 
@@ -39,6 +43,7 @@ class Dead(Jobs):
         filters = context["filters"]
         return (
             context
+            | _since(filters)
             | _summary(filters, overall, _groups_from(context["page"], filters, overall))
             | {"tabs": None, "matching": _matching(context["page"], filters, overall)}
             | (_group(filters, overall) if filters.group and context["rows"] and not filters.cursor else {})
@@ -49,7 +54,8 @@ class Dead(Jobs):
         filters = context["filters"]
         shown = overall.count("dead") and not filters.cursor
         found = reads.error_groups(filters.selection(overall.now), SAMPLE) if shown else NONE
-        return context | _summary(filters, overall, found) | {"matching": _matching(context["page"], filters, overall)}
+        matching = {"matching": _matching(context["page"], filters, overall)}
+        return context | _since(filters) | _summary(filters, overall, found) | matching
 
 
 def _groups_from(page: Page, filters: Filters, overall: Overall) -> Groups:
@@ -68,6 +74,19 @@ def _group(filters: Filters, overall: Overall) -> dict[str, Any]:
         "facts": groups.facts(jobs),
         "other": jobs[1] if len(jobs) > 1 else None,
         "differences": groups.differences(jobs[0], jobs[1]) if len(jobs) > 1 else [],
+    }
+
+
+def _since(filters: Filters) -> dict[str, Any]:
+    """The moments to choose among, each with the list from there on; the deploy only where one is known."""
+    try:
+        deploy = reads.newest_release()
+    except OptionInvalid:
+        deploy = None
+    known = [(word, words) for word, words in SINCE if word != DEPLOY or deploy]
+    return {
+        "deploy": deploy,
+        "since_choices": [(word, words, replace(filters, since=word, cursor="").query) for word, words in known],
     }
 
 

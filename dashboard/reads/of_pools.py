@@ -113,6 +113,12 @@ def releases(minutes: int) -> Sequence[Release]:
         return api.workers.releases(minutes)
 
 
+def newest_release(until: datetime | None = None) -> Release:
+    """The last deploy, not after ``until``. OptionInvalid where none is known."""
+    with asking():
+        return api.workers.newest_release(until)
+
+
 def topology() -> Sequence[Partition]:
     """Every partition with what it holds."""
     with asking():

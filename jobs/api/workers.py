@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -12,6 +13,7 @@ from jobs.api.pauses import Until
 from jobs.core import options
 from jobs.engine import EndedHost, Release, Worker, get_engine
 from jobs.engine.workers import Command
+from jobs.exceptions import OptionInvalid
 
 
 def list() -> Sequence[Worker]:
@@ -27,6 +29,19 @@ def ended() -> Sequence[EndedHost]:
 def releases(minutes: float = 43_200) -> Sequence[Release]:
     """The versions of your code that workers first told of in the last ``minutes``, oldest first: its deploys."""
     return get_engine().workers.releases(minutes)
+
+
+def newest_release(until: datetime | None = None) -> Release:
+    """The last deploy of your code: the version that workers first told of last, not after ``until`` (aware).
+
+    OptionInvalid where no worker has told of one.
+    """
+    if found := get_engine().workers.newest_release(until):
+        return found
+    raise OptionInvalid(
+        "No deploy is known: no worker host has told of a version yet",
+        fix="Start a worker host, or write a time: 90s, 5m, 2h, 7d or 2026-01-31T09:00:00Z.",
+    )
 
 
 def get(id: str) -> Worker:
@@ -85,6 +100,7 @@ def _command(id: str, command: Command) -> Worker:
 alist = twin(list)
 aended = twin(ended)
 areleases = twin(releases)
+anewest_release = twin(newest_release)
 aget = twin(get)
 adrain = twin(drain, uses_database=True)
 astop = twin(stop, uses_database=True)

@@ -264,7 +264,18 @@ class Workers:
         found: Any = self._store.read(
             lambda client: client.zrange(self._keys.releases, since, "+inf", byscore=True, withscores=True)
         )
-        return [Release(name.decode(errors="replace"), moment(int(at))) for name, at in found]
+        return [_release(name, at) for name, at in found]
+
+    def newest_release(self, until: datetime | None = None) -> Release | None:
+        """The one that was first told of last, not after ``until``; None where no worker has told of any."""
+        latest = "+inf" if until is None else int(until.timestamp() * 1000)
+
+        def read(client: Any) -> Any:
+            key, options = self._keys.releases, {"byscore": True, "offset": 0, "num": 1, "withscores": True}
+            return client.zrange(key, latest, "-inf", desc=True, **options)
+
+        found = self._store.once(("newest release", latest), lambda: self._store.read(read))
+        return _release(*found[0]) if found else None
 
     def get(self, worker_id: str) -> Worker:
         """WorkerNotFound."""
@@ -325,6 +336,10 @@ class Workers:
 
     def _now_ms(self) -> int:
         return self._clock.now_ms() or self._store.time_ms()
+
+
+def _release(name: bytes, at: float) -> Release:
+    return Release(name.decode(errors="replace"), moment(int(at)))
 
 
 def _holding(stored: bytes | None, now_ms: int) -> Pause | None:

@@ -10,12 +10,13 @@ import difflib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
 from django.core.management.base import CommandParser, DjangoHelpFormatter
 
-from jobs.api import JobFilter
+from jobs.api import JobFilter, workers
 from jobs.core.states import JobState
 from jobs.core.type_pattern import check_type_pattern
 from jobs.exceptions import OptionInvalid, PayloadInvalid, PayloadTooLarge
@@ -28,6 +29,9 @@ MAX_INPUT_BYTES = 16 * 1024 * 1024
 """No payload may be near this size: a wrong file is refused before it fills the memory."""
 
 FILTERS = ("state", "pool", "type", "tag", "group", "search", "since", "older", "worker", "attempts")
+
+DEPLOY = "deploy"
+"""Instead of a moment: when the newest version of the code was first told of."""
 
 _MISSING = "\0"
 """Stands for an option without its value; no command line can hold it."""
@@ -139,6 +143,11 @@ def _state(word: str) -> str:
     return JobState.LEASED.value if word == "running" else word
 
 
+def _since(text: str) -> datetime | str:
+    """A moment; ``deploy`` as it stands, since the store is asked only once the command runs."""
+    return DEPLOY if text.strip() == DEPLOY else since(text)
+
+
 def type_pattern(text: str) -> str:
     """A job type, or the beginning of several and a ``*``."""
     try:
@@ -167,7 +176,10 @@ def add_filters(parser: Parser, *, states: bool = True) -> None:
     group.add_argument("--group", metavar="FINGERPRINT", help="only jobs that ended with this error: see 'dlq groups'")
     group.add_argument("--search", metavar="TEXT", help="only jobs whose id, type, tags, meta or error hold this text")
     group.add_argument(
-        "--since", type=since, metavar="WHEN", help="only jobs created since: 5m, 2h, 7d, or an ISO 8601 time"
+        "--since",
+        type=_since,
+        metavar="WHEN",
+        help="only jobs created since: 5m, 2h, 7d, an ISO 8601 time, or deploy: the newest that workers told of",
     )
     group.add_argument(
         "--older", type=since, metavar="WHEN", help="only jobs in their present state for longer than 5m, 2h, 7d"
@@ -211,7 +223,7 @@ def job_filter(options: dict[str, Any], *, states: tuple[JobState, ...] | None =
         tag=options["tag"],
         search=options["search"],
         fingerprint=options["group"],
-        since=options["since"],
+        since=workers.newest_release().at if options["since"] == DEPLOY else options["since"],
         before=options["older"],
         worker=options["worker"],
         attempts=options["attempts"],

@@ -7,6 +7,7 @@ import pytest
 
 from jobs import api
 from jobs.core.states import JobState
+from jobs.engine import WorkerInfo, get_engine
 from jobs.exceptions import StoreUnavailable
 
 
@@ -31,6 +32,23 @@ def test_the_list_takes_filters_and_cursors(cli, dead):
     second = cli("dlq", "list", "--search", "smtp", "--cursor", first["next_cursor"], "--json").json
 
     assert [job["id"] for job in first["items"] + second["items"]] == [ids[1], ids[0]]
+
+
+def test_since_deploy_is_since_the_newest_version_that_workers_told_of(cli, dead):
+    dead()
+    unknown = cli("dlq", "list", "--since", "deploy", "--json")
+    time.sleep(0.002)  # a deploy is known by the millisecond
+    engine = get_engine()
+    host = WorkerInfo(id="a", host="a", hostname="a", pid=1, pools={}, started_at_ms=0, state="", version="9f3c2ab")
+    engine.workers.beat([host], ttl_ms=60_000)
+    new = dead()
+
+    assert unknown.code == 2
+    assert "No deploy is known" in unknown.error["message"]
+    assert "Start a worker host" in unknown.error["fix"]
+    assert [job["id"] for job in cli("dlq", "list", "--since", "deploy", "--json").json["items"]] == [new]
+    assert cli("dlq", "resubmit", "--all", "--since", "deploy", "--dry-run", "--json").json["count"] == 1
+    assert cli("jobs", "list", "--older", "deploy", "--json").code == 2
 
 
 def test_a_type_is_a_name_or_a_beginning_and_a_star(cli, dead):

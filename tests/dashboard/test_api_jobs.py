@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import sleep
 from typing import Any
 from urllib.parse import quote
 
@@ -230,6 +231,18 @@ class TestJobs:
         assert {job["id"] for job in first["items"] + second["items"]} == dead
         assert len(first["items"]) == 2
         assert second["next_cursor"] is None
+
+    def test_the_last_deploy_is_a_moment_where_one_is_known(self, root: Program, shop: Shop) -> None:
+        shop.dead()
+        unknown = root.get("dlq", since="deploy")
+        sleep(0.002)  # a deploy is known by the millisecond
+        shop.worker(version="9f3c2ab")
+        new = shop.dead()
+
+        assert (unknown.status, unknown.document["error"]["code"]) == (400, "option_invalid")
+        assert "No deploy is known" in unknown.words
+        for address in ("dlq", "jobs"):
+            assert [job["id"] for job in root.get(address, since="deploy").document["items"]] == [new]
 
     @pytest.mark.parametrize(
         ("query", "words"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from time import sleep
 
 import pytest
 from django.http import QueryDict
@@ -11,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboard.filters import PAGE, PAGE_MAX, Filters
-from tests.dashboard.browsing import text
+from jobs import api
+from tests.dashboard.browsing import hidden, send, tags, text
 from tests.dashboard.seeding import Shop
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -61,6 +63,66 @@ def test_a_since_that_is_no_time_is_named_and_left_out(since: str) -> None:
 
     assert filters.selection(NOW).since is None
     assert "is no time" in filters.problems[0]
+
+
+class TestSinceTheDeploy:
+    """``since:deploy`` is the same in the search box, in an address and in what is done to all that match."""
+
+    def test_only_jobs_created_since_then_are_listed_and_acted_on(self, operator: Client, shop: Shop) -> None:
+        shop.worker(version="41d07aa")
+        shop.dead(type="mail.old")
+        sleep(0.002)  # a deploy is known by the millisecond
+        shop.worker(version="9f3c2ab")
+        shop.dead(type="mail.new")
+
+        found = operator.get("/dashboard/find/", {"q": "state:dead since:deploy"})
+        listed = text(operator.get(found["Location"]))
+        asked = text(operator.get("/dashboard/actions/matching/resubmit/", {"state": "dead", "since": "deploy"}))
+
+        assert found["Location"].endswith("?state=dead&since=deploy")
+        assert ("mail.new" in listed, "mail.old" in listed) == (True, False)
+        assert "Resubmit 1 job?" in asked
+
+    def test_a_deploy_after_the_question_does_not_change_what_was_asked(self, operator: Client, shop: Shop) -> None:
+        shop.worker(version="41d07aa")
+        shop.dead()
+        address = "/dashboard/actions/matching/resubmit/"
+        fields = hidden(operator.get(address, {"state": "dead", "since": "deploy"}))
+        sleep(0.002)
+        shop.worker(version="9f3c2ab")
+
+        send(operator, address, fields)
+
+        [operation] = api.bulk.newest()
+        assert operation.request.filter.since == api.workers.releases()[0].at
+
+    def test_where_no_deploy_is_known_that_is_said_and_nothing_is_done(self, operator: Client, shop: Shop) -> None:
+        shop.dead()
+        address = "/dashboard/actions/matching/resubmit/"
+        words = {"state": "dead", "since": "deploy"}
+
+        page = text(operator.get("/dashboard/dead/", words))
+        asked = text(operator.get(operator.get(address, words)["Location"]))
+        done = send(operator, address, {**words, "until": NOW.isoformat(), "number": "1"}, script=True)
+
+        assert "No deploy is known" in page
+        assert "Start a worker host" in page
+        assert "No deploy is known" in asked
+        assert (done.status_code, api.bulk.newest()) == (409, [])
+
+    def test_the_dead_letters_offer_it_beside_an_hour_and_a_day(self, viewer: Client, shop: Shop) -> None:
+        shop.dead(pool="billing")
+        assert "deploy" not in text(viewer.get("/dashboard/dead/"))
+        shop.worker(version="9f3c2ab")
+
+        page = viewer.get("/dashboard/dead/?pool=billing&since=deploy")
+
+        words = "deploy 9f3c2ab the last deploy 1h one hour ago 24h 24 hours ago ever ever"
+        assert f"Created since {words}" in text(page)
+        assert "Only of jobs created since deploy 9f3c2ab, " in text(page)
+        links = {str(found.get("href")) for tag, found in tags(page) if tag == "a"}
+        assert "/dashboard/dead/?state=dead&pool=billing&since=24h" in links
+        assert "/dashboard/dead/?state=dead&pool=billing" in links
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,18 @@ def test_a_release_is_dated_by_the_first_that_told_of_it(engine: Engine, clock: 
     assert [release.name for release in engine.workers.releases(30)] == ["1.1"]
 
 
+def test_the_newest_release_is_that_of_a_moment_too(engine: Engine, clock: ManualClock) -> None:
+    assert engine.workers.newest_release() is None
+    engine.workers.beat([info("a", version="1.0")], ttl_ms=TTL_MS)
+    before = moment(clock.now_ms() or 0)
+    clock.advance(60)
+    engine.workers.beat([info("b", version="1.1")], ttl_ms=TTL_MS)
+
+    assert engine.workers.newest_release() == ("1.1", before + timedelta(seconds=60))
+    assert engine.workers.newest_release(before + timedelta(seconds=59)) == ("1.0", before)
+    assert engine.workers.newest_release(before - timedelta(seconds=1)) is None
+
+
 def test_a_command_reaches_a_worker_however_often_the_reply_is_lost(engine: Engine) -> None:
     engine.workers.beat([info("h.1")], ttl_ms=TTL_MS)
 
