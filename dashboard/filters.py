@@ -174,6 +174,10 @@ class Filters:
         """The filter as a sentence part: ``state dead, pool billing``; empty when nothing is filtered."""
         return _told(self.pairs)
 
+    def of_group(self, fingerprint: str) -> Filters:
+        """The same of one error alone, from its first page."""
+        return replace(self, group=fingerprint, cursor="")
+
     def with_states(self, *states: str) -> Filters:
         return replace(self, states=states, cursor="")
 

@@ -18,13 +18,14 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest, QueryDict
 from django.middleware.csrf import get_token
 from django.template import Context
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard import formats, links, pictures, reads, standing, stories, timeline, trees
 from dashboard.actions import BY_SLUG
 from dashboard.actions.base import Action
-from dashboard.filters import words_kept
+from dashboard.filters import Filters, words_kept
 from dashboard.overall import UNREACHABLE
 from dashboard.panels.base import Panel
 from dashboard.permissions import closed_pools, may, may_reach
@@ -191,12 +192,33 @@ def act(context: Context, slug: str, id: str = "", words: str = "", *, loud: boo
 @register.simple_tag(takes_context=True)
 def act_all(context: Context, verb: str, words: str, **filters: str) -> SafeString:
     """The same for all jobs that match: ``{% act_all "run-now" "Run delayed jobs now" pool=pool.name state="…" %}``."""
+    return _act_on_all(context, verb, filters.items(), words)
+
+
+@register.simple_tag(takes_context=True)
+def act_on_group(context: Context, verb: str, group: ErrorGroup) -> SafeString:
+    """The same for all of one error in a list of them, as far as they match what the list is narrowed to."""
+    filters: Filters = context["filters"].of_group(group.fingerprint)
+    label = BY_SLUG[f"matching.{verb}"].label
+    words = format_html('{} all…<span class="unseen"> of {}</span>', label, group.error_type)
+    return _act_on_all(context, verb, filters.pairs, words)
+
+
+def _act_on_all(context: Context, verb: str, filters: Iterable[tuple[str, str]], words: str) -> SafeString:
     action, request = BY_SLUG[f"matching.{verb}"], context["request"]
     given = QueryDict(mutable=True)
-    given.update({**filters, "next": context.get("here") or request.get_full_path()})
+    for word, value in (*filters, ("next", context.get("here") or request.get_full_path())):
+        given.appendlist(word, value)
     if not may(request.user, action.permission) or not may_reach(request.user, action.reach((), given)):
         return SafeString("")
     return format_html('<a class="button deed quiet"{}>{}</a>', _way(context, action, given.urlencode()), words)
+
+
+@register.simple_tag(takes_context=True)
+def group_url(context: Context, group: ErrorGroup) -> str:
+    """The page of one error, narrowed as the list that it stands in is."""
+    filters: Filters = context["filters"].of_group(group.fingerprint).with_states()
+    return f"{reverse('dashboard:dead')}?{filters.query}"
 
 
 def _way(context: Context, action: Action, query: str) -> SafeString:

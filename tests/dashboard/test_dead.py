@@ -83,7 +83,7 @@ class TestGroup:
 
         assert "All 2 newest that match are one error" in text(page)
         assert "1 error among the newest 2 that match" in text(page)
-        group = text(viewer.get(address(page, "?group=") + "&type=shop.pay"))
+        group = text(viewer.get(address(page, "group=")))
         assert "2 or more dead jobs, the first of these" in group
 
     @pytest.mark.parametrize(
@@ -127,6 +127,39 @@ class TestGroup:
         question = operator.get("/dashboard/actions/matching/resubmit/", {"state": "dead", "group": group.fingerprint})
 
         assert "Resubmit 2 jobs?" in text(question)
+
+    def test_from_its_row_all_of_it_that_the_list_is_narrowed_to_are_resubmitted_or_discarded(
+        self, administrator: Client, shop: Shop
+    ) -> None:
+        for pool in ("billing", "billing", "mail"):
+            shop.dead(pool=pool, error=NETWORK)
+        shop.dead(pool="billing")
+        page = administrator.get("/dashboard/dead/?pool=billing&limit=20")
+        group = next(group for group in api.error_groups() if group.error_type == "TimeoutError")
+
+        assert (
+            text(page).count("Resubmit all… of TimeoutError") == text(page).count("Discard all… of TimeoutError") == 1
+        )
+        for verb, title in (("resubmit", "Resubmit 2 jobs?"), ("discard", "Discard 2 jobs?")):
+            question = administrator.get(
+                address(page, f"/matching/{verb}/?state=dead&pool=billing&group={group.fingerprint}")
+            )
+            assert title in text(question)
+            answer = {key: value for key, value in hidden(question).items() if key in ("number", "group", "next")}
+            back = "/dashboard/dead/?pool=billing&limit=20"
+            assert answer == {"number": "2", "group": group.fingerprint, "next": back}
+        assert "2 dead jobs" in text(administrator.get(address(page, f"/dead/?pool=billing&group={group.fingerprint}")))
+
+    @pytest.mark.parametrize(
+        ("role", "offered"),
+        [("viewer", []), ("operator", ["Resubmit", "Mute"]), ("administrator", ["Resubmit", "Discard", "Mute"])],
+    )
+    def test_its_row_offers_what_one_may_do(self, role: str, offered: list[str], login: Login, shop: Shop) -> None:
+        shop.dead()
+
+        words = text(login(role).get("/dashboard/dead/"))
+
+        assert re.findall(r"(Resubmit|Discard|Mute)(?: all)?…", words) == offered
 
     def test_it_is_named_by_what_all_its_messages_say_with_the_words_of_the_newest_beneath(
         self, viewer: Client, shop: Shop
