@@ -87,8 +87,12 @@ LABEL_ROOM = 22.0
 
 
 def deploys(releases: Sequence[Release], steps: Steps) -> tuple[Mark, ...]:
-    """Where releases lie within the range. The newest is named, and each older one that has room for its name."""
-    first, last = steps.starts[0], steps.end
+    """Where releases lie within the range of a chart."""
+    return deploys_between(releases, steps.starts[0], steps.end)
+
+
+def deploys_between(releases: Sequence[Release], first: datetime, last: datetime) -> tuple[Mark, ...]:
+    """Where releases lie in that time. The newest is named, and each older one that has room for its name."""
     found: list[Mark] = []
     free = 200.0
     for release in sorted(releases, key=lambda release: release.at, reverse=True):
@@ -103,7 +107,7 @@ def deploys(releases: Sequence[Release], steps: Steps) -> tuple[Mark, ...]:
     return tuple(reversed(found))
 
 
-def _told(marks: Sequence[Mark]) -> str:
+def told_marks(marks: Sequence[Mark]) -> str:
     """`` Deploys: 41d07aa, 9f3c2ab.``"""
     return f" Deploy{'s' if len(marks) > 1 else ''}: {', '.join(mark.name for mark in marks)}." if marks else ""
 
@@ -115,7 +119,7 @@ def throughput(steps: Steps, releases: Sequence[Release] = ()) -> Chart:
     return Chart(
         slug="throughput",
         title="Jobs per second",
-        sentence=f"{plural(sum(done), 'job')} succeeded and {count(sum(deaths))} died {steps.span}.{_told(marks)}",
+        sentence=f"{plural(sum(done), 'job')} succeeded and {count(sum(deaths))} died {steps.span}.{told_marks(marks)}",
         starts=steps.starts,
         step=steps.range.step,
         lines=(

@@ -8,10 +8,12 @@ from typing import Any
 from django.http import HttpRequest
 
 from dashboard import groups, reads
+from dashboard.day import MINUTES
+from dashboard.evidence import by_the_hour
 from dashboard.filters import DEPLOY, Filters
 from dashboard.overall import Overall
 from dashboard.panels.base import Badge
-from dashboard.panels.jobs import Jobs
+from dashboard.panels.jobs import ID_MAX, Jobs
 from dashboard.reads import Groups
 from jobs.api import Page
 from jobs.exceptions import OptionInvalid
@@ -41,12 +43,14 @@ class Dead(Jobs):
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         context = super().context(request, overall)
         filters = context["filters"]
+        found = _groups_from(context["page"], filters, overall)
+        of_one = filters.group and found.groups
         return (
             context
             | _since(filters)
-            | _summary(filters, overall, _groups_from(context["page"], filters, overall))
+            | _summary(filters, overall, found)
             | {"tabs": None, "matching": _matching(context["page"], filters, overall)}
-            | (_group(filters, overall) if filters.group and context["rows"] and not filters.cursor else {})
+            | (_group(filters, overall, found, request.GET.get("specimen", "")[:ID_MAX]) if of_one else {})
         )
 
     def updates(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
@@ -63,17 +67,25 @@ def _groups_from(page: Page, filters: Filters, overall: Overall) -> Groups:
     return NONE if filters.cursor else reads.error_groups_from(page, filters.selection(overall.now), SAMPLE)
 
 
-def _group(filters: Filters, overall: Overall) -> dict[str, Any]:
-    """The page of one error: what its jobs share, in what they differ, and one of them in full."""
-    jobs = reads.dead_sample(replace(filters, cursor="").selection(overall.now), SAMPLE)
+def _group(filters: Filters, overall: Overall, found: Groups, specimen: str) -> dict[str, Any]:
+    """The page of one error: when its jobs died, what they share, in what they differ, and one of them in full: the
+    newest, or the one of this id.
+    """
+    jobs = reads.dead_sample(filters.selection(overall.now), SAMPLE)
     if not jobs:
         return {}
+    place = next((place for place, job in enumerate(jobs) if job.id == specimen), 0)
+    older = jobs[place + 1] if place + 1 < len(jobs) else None
     return {
+        "deaths": by_the_hour(found.groups[0], overall.now, reads.releases(MINUTES), is_whole=found.is_whole),
         "group_jobs": len(jobs),
-        "specimen": jobs[0],
         "facts": groups.facts(jobs),
-        "other": jobs[1] if len(jobs) > 1 else None,
-        "differences": groups.differences(jobs[0], jobs[1]) if len(jobs) > 1 else [],
+        "specimen": jobs[place],
+        "specimen_is_gone": bool(specimen) and jobs[place].id != specimen,
+        "place": place + 1,
+        "newer": jobs[place - 1] if place else None,
+        "older_one": older,
+        "differences": groups.differences(jobs[place], older) if older else [],
     }
 
 

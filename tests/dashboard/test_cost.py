@@ -82,6 +82,21 @@ def test_pages_take_as_many_round_trips_with_3000_jobs_in_a_dozen_pools_as_with_
     assert {path: number for path, number in many.items() if abs(number - few[path]) > 4} == {}
 
 
+def test_the_page_of_one_error_takes_as_many_round_trips_with_2_000_jobs_as_with_300(
+    administrator: Client, shop: Shop, round_trips: Count
+) -> None:
+    def visit() -> None:
+        assert "Next specimen" in text(administrator.get(path))
+
+    shop.many_dead(300)
+    path = f"/dashboard/dead/?group={api.error_groups()[0].fingerprint}"
+    visit()
+    few = round_trips(visit)
+    shop.many_dead(1_700)
+
+    assert round_trips(visit) == few <= 32
+
+
 def test_a_search_looks_at_so_many_jobs_and_offers_to_look_further(
     administrator: Client, seeded: Shop, round_trips: Count
 ) -> None:

@@ -13,6 +13,8 @@ import pytest
 from django.test import Client
 
 from dashboard import groups, reads, timeline
+from dashboard.evidence import by_the_hour
+from dashboard.templatetags.dashboard import middle_cut
 from jobs import api, job
 from jobs.core.job import Attempt
 from jobs.core.states import JobState
@@ -56,7 +58,7 @@ class TestGroup:
         assert "amount 3 (1), 2 (1), 1 (1)" in words
         assert "Payload newest the one before amount 3 2" in words
         assert "mail.send" not in words.partition("By error")[0].partition("What they share")[2]
-        assert any("at most 3 jobs in one" in str(found.get("aria-label")) for _, found in tags(page))
+        assert "3 jobs died in 24 hours: 3 in the worst, from" in words
 
     def test_every_error_that_is_counted_can_be_opened(self, viewer: Client, shop: Shop) -> None:
         for number in range(8):
@@ -188,6 +190,83 @@ class TestGroup:
 
         assert page.count("all since deploy 9f3c2ab") == 1
         assert "all since deploy" in page.partition("TimeoutError no answer")[2].partition("newest job")[0]
+
+    def test_its_last_day_is_a_large_picture_with_the_deploys_in_it_and_the_same_in_a_sentence(
+        self, viewer: Client, shop: Shop
+    ) -> None:
+        shop.worker(version="9f3c2ab")
+        for _ in range(3):
+            shop.dead()
+
+        page = viewer.get(address(viewer.get("/dashboard/dead/"), "group="))
+
+        [figure] = [found for tag, found in tags(page) if tag == "figure"]
+        assert re.fullmatch(
+            r"3 jobs died in 24 hours: 3 in the worst, from \d\d:\d\d on, and 3 in the last\. Deploy: 9f3c2ab\.",
+            str(figure["aria-label"]),
+        )
+        assert str(figure["aria-label"]) in text(page)
+        assert [found["d"] for _, found in tags(page) if found.get("class") == "bars"] == ["M231 99v-99h8v99z"]
+        assert "deploy 9f3c2ab" in text(page)
+        assert "Show as table From died" in text(page)
+
+    def test_where_not_all_were_looked_at_the_picture_leaves_open_what_came_before(self) -> None:
+        at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+        hours = [0] * 18 + [5] * 6
+        group = api.ErrorGroup(
+            fingerprint="f", error_type="E", message="", pattern="", place="", count=30, types=[], pools=[], sample="",
+            hours=hours, first_seen=at - timedelta(hours=6), last_seen=at,
+        )  # fmt: skip
+
+        found = by_the_hour(group, at, [], is_whole=False)
+
+        assert (found.unknown, found.path.count("M")) == (180.0, 6)
+        assert found.sentence == (
+            "At least 30 jobs died in 24 hours: 5 in the worst, from 11:00 on, and 5 in the last. "
+            "What died before 06:00 was not looked at."
+        )
+        assert by_the_hour(group, at, [], is_whole=True).unknown == 0
+        assert found.scale == ("6", "4", "2", "0")
+        assert (found.rows[0], found.rows[-1]) == (("11:00", "5"), ("12:00", "–"))
+
+    def test_what_died_longer_ago_than_a_day_is_said_and_not_drawn(self, viewer: Client, shop: Shop) -> None:
+        shop.dead()
+        [group] = api.error_groups()
+        long_ago = msgspec.structs.replace(group, hours=[0] * 24)
+
+        found = by_the_hour(long_ago, datetime.now(UTC), [], is_whole=True)
+
+        assert (found.path, found.sentence) == ("", "None died in the last 24 hours.")
+
+    def test_its_jobs_are_walked_through_one_by_one_each_beside_the_one_before_it(
+        self, viewer: Client, shop: Shop
+    ) -> None:
+        ids = [shop.dead(type="shop.pay", payload={"amount": amount}) for amount in range(3)][::-1]
+        page = viewer.get(address(viewer.get("/dashboard/dead/?type=shop.pay"), "group="))
+        assert f"The newest {middle_cut(ids[0])}" in text(page)
+        assert "Newer" not in text(page)
+
+        page = viewer.get(address(page, f"specimen={ids[1]}"))
+        assert f"Specimen 2 of 3 {middle_cut(ids[1])}" in text(page)
+        assert "Payload this one the one before amount 1 0" in text(page)
+        assert "type shop.pay : remove this filter" in text(page)
+
+        page = viewer.get(address(page, f"specimen={ids[2]}"))
+        assert f"Specimen 3 of 3 {middle_cut(ids[2])}" in text(page)
+        assert "Next specimen" not in text(page)
+        assert f"specimen={ids[1]}#" in address(page, "specimen=")
+
+    def test_a_specimen_that_was_resubmitted_meanwhile_gives_way_to_the_newest(
+        self, viewer: Client, shop: Shop
+    ) -> None:
+        gone, left = shop.dead(), shop.dead()
+        there = address(viewer.get("/dashboard/dead/"), "group=") + f"&specimen={gone}"
+        shop.engine.jobs.resubmit(gone)
+
+        page = text(viewer.get(there))
+
+        assert "The job that was asked for is no longer among the newest 1 of this error" in page
+        assert f"The newest {middle_cut(left)}" in page
 
     def test_one_alone_shares_nothing(self, shop: Shop) -> None:
         assert groups.facts([shop.engine.jobs.get(shop.dead())]) == []
