@@ -127,6 +127,8 @@ class Question:
     """What its button says, where that is not the action and the number."""
     chooses: bool = False
     """The answer is no order yet, but leads to the next question."""
+    pool: str = ""
+    """Where jobs begin to wait by it, if it is one pool: that can be paused first."""
     problem: str = ""
     """What was wrong with the answer before, which is asked for again."""
 

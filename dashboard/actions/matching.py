@@ -21,6 +21,7 @@ from dashboard.filters import Filters
 from dashboard.formats import exactly, moment, plural, read_moment
 from dashboard.links import bulk_url
 from dashboard.permissions import may, may_reach
+from dashboard.standing import pause_of
 from jobs import api
 from jobs.api import JobFilter
 from jobs.api.reach import Reach
@@ -29,6 +30,9 @@ from jobs.core.states import JobState
 
 COUNT_SECONDS = 1.0
 """So long a person waits for the number."""
+
+POOLS_LOOKED_AT = 200
+"""Of so many jobs of one error it is found out in which pools they are."""
 
 TYPED_ABOVE = 1000
 """A larger number is typed to be confirmed."""
@@ -108,6 +112,7 @@ class MatchingAction(Action):
         if not selection.states:
             return Question(f"{self.label}?", "", (), number=0, nothing_left=self._cannot(filters))
         number, exact = reads.count_within(selection, COUNT_SECONDS)
+        pool = _one_pool(filters, selection) if self.bulk == "resubmit" else None
         return Question(
             f"{self.label} {_how_many(number, exact)}?",
             self.says
@@ -116,8 +121,9 @@ class MatchingAction(Action):
             (),
             number=number,
             button="" if exact else "Count them first",
-            detail=f"All that match {filters.words or 'no filter'} as of {moment(selection.until)}. What arrives later "
-            "is not touched, and neither is one that lives on and ends again.",
+            pool=pool["name"] if pool and not pause_of(pool) else "",
+            detail=f"{_held(pool)}All that match {filters.words or 'no filter'} as of {moment(selection.until)}. What "
+            "arrives later is not touched, and neither is one that lives on and ends again.",
             hidden=(
                 *filters.pairs,
                 ("until", selection.until.isoformat() if selection.until else ""),
@@ -142,6 +148,24 @@ def _how_many(number: int, exact: bool) -> str:
     if exact:
         return exactly(number, "job")
     return f"more than {plural(number, 'job')}" if number else "all jobs that match"
+
+
+def _one_pool(filters: Filters, selection: JobFilter) -> dict[str, Any] | None:
+    """The pool that all of the selection are in, as it stands; None where they are in several, or that is not known."""
+    holding = [
+        pool
+        for pool in reads.overall().pools
+        if filters.pool in ("", pool["name"]) and any(pool[state] for state in selection.states)
+    ]
+    if len(holding) > 1 and filters.group:
+        found = reads.error_groups(selection, POOLS_LOOKED_AT)
+        names = {name for group in found.groups for name in group.pools} if found.is_whole else set()
+        holding = [pool for pool in holding if pool["name"] in names]
+    return holding[0] if len(holding) == 1 else None
+
+
+def _held(pool: dict[str, Any] | None) -> str:
+    return f"Pool {pool['name']} is paused: there they wait until it goes on. " if pool and pause_of(pool) else ""
 
 
 def read(action: MatchingAction, given: QueryDict, now: Any) -> tuple[Filters, JobFilter]:

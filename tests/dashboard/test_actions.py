@@ -147,6 +147,32 @@ class TestAllThatMatch:
         assert "Resubmit 3 jobs?" in words
         assert "All that match state dead, pool billing as of" in words
 
+    def test_the_one_pool_that_they_are_in_can_be_paused_before_they_are_resubmitted(
+        self, operator: Client, shop: Shop
+    ) -> None:
+        shop.dead(pool="billing")
+        for pool in ("billing", "mail"):
+            shop.dead(pool=pool, error={"type": "Late", "message": "", "traceback": ""})
+        of_group = {group.error_type: {"group": group.fingerprint} for group in api.error_groups()}
+        offered = "All of them are in pool billing, and are ready there at once. Pause billing first"
+        assert "are ready there at once" not in text(self.question(operator))
+        assert "are ready there at once" not in text(self.question(operator, **of_group["Late"]))
+        assert "are ready there at once" not in text(
+            self.question(operator, "prioritize", state="ready", pool="billing")
+        )
+        assert offered in text(self.question(operator, pool="billing"))
+        question = self.question(operator, **of_group["Declined"])
+        assert offered in text(question)
+
+        addresses = [str(found.get("href")) for tag, found in tags(question) if tag == "a"]
+        asked = operator.get(next(address for address in addresses if "/pool/pause/" in address))
+        answer = send(operator, "/dashboard/actions/pool/pause/", hidden(asked) | {"reason": "to look at them first"})
+
+        words = text(operator.get(answer["Location"]))
+        assert "Resubmit 1 job?" in words
+        assert "Pool billing is paused: there they wait until it goes on." in words
+        assert "Pause billing first" not in words
+
     def test_only_what_matched_when_it_was_asked_is_touched(self, operator: Client, shop: Shop) -> None:
         matching = [shop.dead(pool="billing") for _ in range(3)]
         other = shop.dead()
