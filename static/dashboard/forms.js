@@ -111,6 +111,7 @@ export async function copy(button) {
     area.remove();
     button.focus();
   }
+  if (button.classList.contains("done")) return; // it says so still
   button.classList.add("done");
   const words = button.querySelector(".unseen");
   const label = words?.textContent;

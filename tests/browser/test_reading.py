@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -144,6 +146,43 @@ def test_the_link_of_a_job_is_copied_whole(visit: Visit, shop: Shop) -> None:
 
     expect(page.get_by_text("Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == page.url
+
+
+def test_id_payload_traceback_and_command_are_each_copied_whole(visit: Visit, shop: Shop) -> None:
+    traceback = (
+        'Traceback (most recent call last):\n  File "/srv/shop/billing.py", line 88\n    raise <Declined & "gone">\n'
+    )
+    payload = {"to": "ana@example.com", "lines": ["a\nb", '<i>ü</i> & "c"'], "deep": {"n": [1, 2.5, None]}}
+    job_id = shop.dead(payload=payload, error={"type": "Declined", "message": "no", "traceback": traceback})
+    page = visit("viewer", f"/dashboard/jobs/{job_id}/")
+    settle(page)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+
+    def copied(name: str) -> str:
+        button = page.get_by_role("button", name=name, exact=True)
+        handle = button.element_handle()
+        button.click()
+        page.wait_for_function("button => button.classList.contains('done')", arg=handle)
+        found: str = page.evaluate("navigator.clipboard.readText()")
+        return found
+
+    assert copied("Copy job id") == job_id
+    assert json.loads(copied("Copy payload")) == payload
+    assert copied("Copy traceback") == traceback
+    assert copied("Copy command") == page.locator(".command code").text_content()
+
+
+def test_a_button_pressed_twice_says_copied_and_then_again_what_it_is_for(visit: Visit, shop: Shop) -> None:
+    page = visit("viewer", f"/dashboard/jobs/{shop.dead()}/")
+    settle(page)
+    button = page.locator("[data-copy-id]")
+
+    button.dblclick()
+
+    expect(button).to_have_text("Copied")
+    expect(button).to_have_text("Copy job id")
+    page.wait_for_timeout(1_600)  # the second press had its own time
+    expect(button).to_have_text("Copy job id")
 
 
 def test_what_needs_somebody_is_read_out_once_in_ten_seconds(visit: Visit, shop: Shop) -> None:
