@@ -53,6 +53,7 @@ class Overall:
     late: tuple[str, ...] = ()  # schedules that should have fired and did not, the most overdue first
     quiet_dead: int = 0  # dead jobs whose error or type somebody has muted, among the newest
     paused: dict[str, Any] | None = None  # the pause of everything: by, at, reason, until
+    unlifted: tuple[dict[str, Any], ...] = ()  # pauses past their end: kind, name, and the pause
     held: tuple[dict[str, Any], ...] = ()  # hosts that are paused: id, hostname, and the pause of each
     overdue_since: datetime | None = None  # the first job that is due and that nobody puts in line: no host is alive
     day: Day | None = None

@@ -123,7 +123,7 @@ def _drain(overall: Overall) -> Answer:
         return Answer(question, "warning", "Never", "jobs are due, and no worker is alive", url)
     if not waiting:
         return Answer(question, "succeeded", "Now", f"{_no_job(overall)} is ready and waiting", url)
-    stuck = [pool for pool in waiting if drains_in(pool) in ("never", "paused", "unknown")]
+    stuck = [pool for pool in waiting if drains_in(pool) in ("never", "paused", "growing", "unknown")]
     known = [pool["predicted_wait_seconds"] for pool in waiting if pool not in stuck]
     stuck_words = ", ".join(f"{shortened(pool['name'], 24)} {drains_in(pool)}" for pool in stuck[:2])
     if not known:

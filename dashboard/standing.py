@@ -12,6 +12,10 @@ LATE_SECONDS = 60.0
 """A job that is ready for longer than this is late."""
 
 
+WAIT_THAT_MATTERS_SECONDS = LATE_SECONDS / 2
+"""Where a job that comes now waits for longer, a line that grows is about to make jobs late."""
+
+
 def pause_of(pool: dict[str, Any]) -> Any:
     """Its own pause, else that of everything; None where neither holds it."""
     return pool["paused"] or pool.get("everything_paused")
@@ -25,6 +29,12 @@ def waits_long(pool: dict[str, Any]) -> bool:
 def is_late(pool: dict[str, Any]) -> bool:
     """True when a job is ready for too long, and nobody has paused the pool on purpose."""
     return waits_long(pool) and not pause_of(pool)
+
+
+def growth_of(pool: dict[str, Any]) -> float:
+    """Jobs by which the line grows each minute, where that is about to make them late, or has; else 0."""
+    slow = (pool["predicted_wait_seconds"] or 0) > WAIT_THAT_MATTERS_SECONDS
+    return float(pool.get("growing", 0)) if slow and pool["workers"] and not pause_of(pool) else 0.0
 
 
 def has_waiting(pool: dict[str, Any]) -> bool:
@@ -64,7 +74,8 @@ def about_pause(pause: dict[str, Any]) -> str:
 
 
 def drains_in(pool: dict[str, Any]) -> str:
-    """How long until the pool's ready jobs have started: ``now``, ``11 min``, ``never``, ``paused``, ``unknown``."""
+    """How long until the pool's ready jobs have started: ``now``, ``11 min``, ``growing``, ``never``, ``paused``,
+    ``unknown``."""
     if pause_of(pool):
         return "paused"
     if not pool["ready"]:
@@ -73,6 +84,8 @@ def drains_in(pool: dict[str, Any]) -> str:
         return "never"
     if pool.get("hosts_paused") and pool["predicted_wait_seconds"] is None:
         return "paused"
+    if growth_of(pool):
+        return "growing"
     stands_still = not pool["throughput_per_second"] and is_late(pool)
     if pool["predicted_wait_seconds"] is None or stands_still:
         return "unknown"

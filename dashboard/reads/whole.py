@@ -12,6 +12,8 @@ import msgspec
 from dashboard.day import FINE_MINUTES, MINUTES, STEP, Day, day_of
 from dashboard.hosts import Fleet, fleet_of
 from dashboard.kept import Kept, KeptWhile
+from dashboard.lately import MINUTES as LATELY_MINUTES
+from dashboard.lately import Lately, lately_of
 from dashboard.mutes import Quiet
 from dashboard.overall import UNREACHABLE, LastKnown, Overall
 from jobs import api
@@ -33,6 +35,9 @@ DAY_EVERY_SECONDS = 5.0
 FLEET_EVERY_SECONDS = 5.0
 """So often it is looked which hosts have gone silent or run old code."""
 
+LATELY_EVERY_SECONDS = 10.0
+"""So often it is read what each pool did in the last minutes: as often as the engine closes a step of its series."""
+
 TEN_SECONDS = timedelta(seconds=10)
 """The finest step of what happened."""
 
@@ -50,12 +55,13 @@ _quiet_dead: KeptWhile[int] = KeptWhile(MUTES_EVERY_SECONDS, QUIET_SECONDS)
 _late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
 _day: Kept[Day] = Kept(DAY_EVERY_SECONDS)
 _fleet: Kept[Fleet] = Kept(FLEET_EVERY_SECONDS)
+_lately: Kept[Lately] = Kept(LATELY_EVERY_SECONDS)
 _due: Kept[dict[str, datetime]] = Kept(LATE_EVERY_SECONDS)
 
 
 def forget() -> None:
     last_known.forget()
-    for kept in (_late, _day, _fleet, _due, _mutes, _quiet_dead):
+    for kept in (_late, _day, _fleet, _lately, _due, _mutes, _quiet_dead):
         kept.forget()
 
 
@@ -78,6 +84,11 @@ def _overall() -> Overall:
         fleet = _fleet.read(lambda: fleet_of(api.workers.list()))
         held = held_hosts(api.workers.list())  # what the snapshot has read
         overdue = _overdue(snapshot)
+        unlifted = tuple(
+            {"kind": scope.kind, "name": scope.name, **msgspec.to_builtins(pause)}
+            for scope, pause in api.scheduler.unlifted()
+        )
+    lately = _last_minutes([pool.name for pool in snapshot.pools])
     held_all = msgspec.to_builtins(everything) if everything else None
     return Overall(
         pools=tuple(
@@ -87,6 +98,8 @@ def _overall() -> Overall:
                 "parked": pool.parked,
                 "hosts_paused": pool.hosts_paused,
                 "everything_paused": held_all,
+                "lost": lately.lost.get(pool.name, 0),
+                "growing": lately.growing.get(pool.name, 0.0),
             }
             for pool in snapshot.pools
         ),
@@ -96,6 +109,7 @@ def _overall() -> Overall:
         late=late,
         quiet_dead=quiet_dead,
         paused=held_all,
+        unlifted=unlifted,
         held=held,
         overdue_since=overdue,
         day=_last_day(),
@@ -140,6 +154,19 @@ def _last_day() -> Day | None:
             return _day.read(_read_day)
     except UNREACHABLE:
         return _day.last
+
+
+def _last_minutes(pools: Sequence[str]) -> Lately:
+    """As it was last known where it cannot be read in time, like the last day."""
+
+    def look() -> Lately:
+        return lately_of(api.stats.points_of_pools(pools, LATELY_MINUTES), api.stats.backlog(LATELY_MINUTES))
+
+    try:
+        with api.budget(HISTORY_BUDGET_SECONDS):
+            return _lately.read(look)
+    except UNREACHABLE:
+        return _lately.last or Lately()
 
 
 def _read_day() -> Day:

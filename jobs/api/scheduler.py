@@ -10,7 +10,7 @@ from jobs.api import pauses
 from jobs.api.asynchronous import twin
 from jobs.api.pauses import Until
 from jobs.core.job import iso
-from jobs.core.pause import EVERYTHING, Pause
+from jobs.core.pause import EVERYTHING, Pause, Scope
 from jobs.engine import get_engine
 
 
@@ -32,6 +32,14 @@ def paused() -> Pause | None:
     return get_engine().pauses.state().everything
 
 
+def unlifted() -> list[tuple[Scope, Pause]]:
+    """What is past the end of its pause, and not lifted yet: everything, a pool or a job type, with that pause.
+
+    Worker hosts lift a pause at its end. Leases do not wait for that; jobs of a type that were set aside do.
+    """
+    return get_engine().pauses.unlifted()
+
+
 def pause(*, by: str | None = None, reason: str = "", until: Until = None, wait: float | None = None) -> dict[str, Any]:
     """Nothing new starts anywhere from when this returns; what runs goes on. As ``pools.pause``; answers ``status``."""
     pauses.pause(EVERYTHING, by=by, reason=reason, until=until, wait=wait)
@@ -45,6 +53,7 @@ def resume() -> dict[str, Any]:
 
 
 apaused = twin(paused)
+aunlifted = twin(unlifted)
 apause = twin(pause, uses_database=True)
 aresume = twin(resume, uses_database=True)
 astatus = twin(status)

@@ -57,6 +57,12 @@ class Pauses:
         """The same with the pauses whose time is over."""
         return read_pauses(self._store)
 
+    def unlifted(self) -> list[tuple[Scope, Pause]]:
+        """Pauses whose time is over and that no host has lifted: jobs that were set aside for them stay there."""
+        stored = self.stored()
+        now_ms = self.now_ms() if stored.has_any else 0
+        return [(scope, pause) for scope, pause in stored.each() if now_ms >= pause.until_ms]
+
     def pause(self, scope: Scope, *, by: str, reason: str = "", until: datetime | None = None) -> Pause | None:
         """From when this returns no lease gives anything of it; what runs goes on. Answers the pause before it."""
         pause = Pause(by=by, at=iso(moment(self.now_ms())) or "", reason=reason, until=iso(until))
@@ -81,11 +87,7 @@ class Pauses:
 
     def end_expired(self) -> list[Scope]:
         """Drops the pauses whose time is over, each only if it is still the same; which they were."""
-        stored = self.stored()
-        if not stored.has_any:
-            return []
-        now_ms = self.now_ms()
-        expired = [(scope, pause) for scope, pause in stored.each() if now_ms >= pause.until_ms]
+        expired = self.unlifted()
         for scope, pause in expired:
             self._change(scope, b"", only=msgspec.json.encode(pause))
         self.unpark([scope.name for scope, _ in expired if scope.kind == "type"])

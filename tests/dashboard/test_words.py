@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from dashboard import formats, needs, questions, standing
 from dashboard.overall import Overall
-
-NOW = datetime(2026, 1, 1, 12, 0, 5, tzinfo=UTC)
+from tests.dashboard.readings import NOW, overall, pool
 
 
 @pytest.mark.parametrize(
@@ -36,19 +35,6 @@ def test_a_moment_from_now(seconds: float, text: str) -> None:
     assert formats.relative(NOW + timedelta(seconds=seconds), NOW) == text
 
 
-def pool(name: str = "billing", **facts: Any) -> dict[str, Any]:
-    zeros = dict.fromkeys(("ready", "scheduled", "retry_wait", "leased", "dead", "slots", "throughput_per_second"), 0)
-    healthy = {"name": name, "paused": None, "workers": 1, "slots_actual": 10}
-    return zeros | healthy | {"oldest_ready_age_seconds": None, "predicted_wait_seconds": None} | facts
-
-
-def overall(*pools: dict[str, Any]) -> Overall:
-    states = {
-        state: sum(each[state] for each in pools) for state in ("ready", "scheduled", "retry_wait", "leased", "dead")
-    }
-    return Overall(pools=pools, states=states, hosts=1, workers=1, at=NOW)
-
-
 @pytest.mark.parametrize(
     ("facts", "drains"),
     [
@@ -57,6 +43,9 @@ def overall(*pools: dict[str, Any]) -> Overall:
         ({"ready": 5, "predicted_wait_seconds": 660.0}, "11 min"),
         ({"ready": 5, "workers": 0, "predicted_wait_seconds": 1.0}, "never"),
         ({"ready": 5}, "unknown"),
+        ({"ready": 500, "predicted_wait_seconds": 660.0, "growing": 40.0}, "growing"),
+        ({"ready": 500, "predicted_wait_seconds": 8.0, "growing": 40.0}, "8 s"),
+        ({"ready": 500, "predicted_wait_seconds": 660.0, "growing": 40.0, "paused": {"by": "ana"}}, "paused"),
         ({"ready": 5, "paused": {"by": "ana"}}, "paused"),
         ({"ready": 5, "predicted_wait_seconds": 660.0, "everything_paused": {"by": "ana"}}, "paused"),
         ({"ready": 5, "hosts_paused": True}, "paused"),

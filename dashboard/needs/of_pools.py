@@ -1,0 +1,83 @@
+"""Pools that nobody serves, that are behind, or whose line grows."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from dashboard.formats import age, count, duration, plural
+from dashboard.links import jobs_url
+from dashboard.needs.need import Need
+from dashboard.needs.of_pauses import is_forgotten
+from dashboard.overall import Overall
+from dashboard.standing import growth_of, is_late, pause_of, paused_words, unserved
+
+
+def of_pool(pool: dict[str, Any], overall: Overall) -> list[Need]:
+    name, ready = pool["name"], pool["ready"]
+    url = jobs_url(pool=name, state="ready")
+    oldest = pool["oldest_ready_age_seconds"]
+    if pause_of(pool):
+        if ready and pool["paused"] and is_forgotten(pool["paused"], overall):
+            cause = f"{paused_words(pool['paused'])} Nothing says when it ends."
+            return [
+                Need(
+                    "warning",
+                    "Pool ",
+                    name,
+                    url,
+                    f" is paused with {plural(ready, 'ready job')}",
+                    cause,
+                    action="Show the jobs",
+                    about=("pool", name),
+                )
+            ]
+        return []
+    if unserved(pool):
+        waited = f"The oldest has waited {duration(oldest)}. " if oldest else ""
+        only = "No worker of this pool is alive." if overall.workers else "No worker is alive at all."
+        return [
+            Need(
+                "warning",
+                "Pool ",
+                name,
+                url,
+                f" has {plural(ready, 'ready job')} and no worker",
+                waited + only,
+                command=f"python manage.py runworkers --pool {name}",
+                about=("pool", name),
+            )
+        ]
+    if is_late(pool):
+        drains = "" if pool["throughput_per_second"] else " It does not drain."
+        drains = f" {_grows(pool)}" if growth_of(pool) else drains
+        cause = f"{plural(ready, 'job')} ready, {pool['leased']} of {pool['slots_actual']} slots busy.{drains}"
+        behind = f" is {age(oldest)} behind"
+        return [Need("warning", "Pool ", name, url, behind, cause, action="Show the jobs", about=("pool", name))]
+    if growth_of(pool):
+        cause = f"{plural(ready, 'job')} ready. {_grows(pool)}"
+        return [
+            Need(
+                "warning",
+                "Pool ",
+                name,
+                url,
+                " is growing",
+                cause,
+                action="Open the pool",
+                action_url=f"{reverse('dashboard:pools')}?{urlencode({'name': name})}",
+                about=("pool", name),
+            )
+        ]
+    return []
+
+
+def _grows(pool: dict[str, Any]) -> str:
+    """``40 more come each minute than are done, and one that comes now waits about 3 min.``"""
+    more = max(1, round(growth_of(pool)))
+    wait = age(pool["predicted_wait_seconds"])
+    return (
+        f"{count(more)} more {'comes' if more == 1 else 'come'} each minute than are done, and a new one waits {wait}."
+    )
