@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dashboard.day import Day
+from dashboard.verdicts import Verdict
 from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreNewer, StoreRefused, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,8 @@ class Overall:
     silent: tuple[str, ...] = ()  # hosts that ended a short while ago and said nothing of it
     outdated: tuple[str, ...] = ()  # hosts that run an older release than the newest, and have for a while
     newest: str = ""  # the release of the host that started last
+    flaws: tuple[Verdict, ...] = ()  # what is wrong with the server, worst first
+    clock_jumped_at: datetime | None = None  # when the server's clock last did
     at: datetime | None = None  # of the server's clock
     trouble: str = ""  # why it could not be read anew; empty = fresh
     fix: str = ""

@@ -14,6 +14,7 @@ from dashboard.needs.of_hosts import of_hosts
 from dashboard.needs.of_pauses import of_pauses, of_the_whole
 from dashboard.needs.of_pools import of_pool
 from dashboard.needs.of_schedules import of_schedules
+from dashboard.needs.of_store import of_store
 from dashboard.overall import Overall
 from jobs.api import ErrorGroup
 
@@ -24,7 +25,7 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 def needs(overall: Overall, groups: Sequence[ErrorGroup] = (), sampled: int = 0) -> list[Need]:
     """What needs somebody, worst first. ``groups`` are of the newest ``sampled`` dead jobs."""
-    found = [*of_errors(overall, groups, sampled), *of_the_whole(overall), *of_pauses(overall)]
+    found = [*of_errors(overall, groups, sampled), *of_store(overall), *of_the_whole(overall), *of_pauses(overall)]
     for pool in overall.pools:
         found += of_pool(pool, overall)
     return [*found, *of_schedules(overall), *of_hosts(overall)]

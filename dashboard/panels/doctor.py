@@ -11,7 +11,7 @@ from dashboard.formats import plural
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from dashboard.permissions import ADMINISTER
-from dashboard.reads import Verdict
+from dashboard.verdicts import Verdict
 
 MARKS = {"ok": "succeeded", "warning": "warning", "failed": "dead", "skipped": "skipped"}
 ORDER = ("failed", "warning", "skipped", "ok")

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.signals import setting_changed
 from django.dispatch import receiver
 
-from dashboard.reads import of_pools, of_runs, of_schedules, whole
+from dashboard.reads import of_pools, of_runs, of_schedules, of_store, whole
 from dashboard.reads.of_jobs import (
     LOOKS_AT,
     Groups,
@@ -31,9 +31,7 @@ from dashboard.reads.of_jobs import (
     why,
 )
 from dashboard.reads.of_pools import (
-    Verdict,
     backlog,
-    diagnosis,
     ended_hosts,
     newest_release,
     next_due,
@@ -68,9 +66,10 @@ from dashboard.reads.of_schedules import (
     schedules,
     schedules_named,
 )
+from dashboard.reads.of_store import diagnosis
 from dashboard.reads.whole import forget_mutes, last_known, mutes, overall
 
-ROOMS = (whole, of_pools, of_runs, of_schedules)
+ROOMS = (whole, of_pools, of_runs, of_schedules, of_store)
 
 
 def forget() -> None:
@@ -88,7 +87,6 @@ def _forget(*, setting: str, **_: Any) -> None:
 __all__ = [
     "LOOKS_AT",
     "Groups",
-    "Verdict",
     "backlog",
     "bulk_done",
     "bulk_operation",

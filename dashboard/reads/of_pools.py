@@ -1,10 +1,9 @@
-"""What runs the jobs: pools, workers, partitions, their history; the settings in force and what doctor finds."""
+"""What runs the jobs: pools, workers, partitions, their history; the settings in force."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.kept import Kept
@@ -21,33 +20,16 @@ PACE_EVERY_SECONDS = 10.0
 PACES_KEPT = 100
 """Choices of pools of which it is remembered."""
 
-DIAGNOSIS_EVERY_SECONDS = 15.0
-DIAGNOSIS_SECONDS = 5.0
-"""So long a check of doctor may take before a page calls that a finding."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a check of doctor found, without the passwords of addresses."""
-
-    check: str
-    status: str  # ok, warning, failed or skipped
-    detail: str
-    setting: str
-    fix: str
-
 
 _points: dict[tuple[str, int], Kept[list[Point]]] = {}
 _pace: defaultdict[frozenset[str], Kept[dict[str, list[Point]]]] = defaultdict(lambda: Kept(PACE_EVERY_SECONDS))
 _shares: Kept[dict[str, dict[str, Figures]]] = Kept(PACE_EVERY_SECONDS)
-_diagnosis: Kept[list[Verdict]] = Kept(DIAGNOSIS_EVERY_SECONDS)
 
 
 def forget() -> None:
     _points.clear()
     _pace.clear()
     _shares.forget()
-    _diagnosis.forget()
 
 
 def pool_settings(name: str) -> PoolSettings:
@@ -128,18 +110,3 @@ def topology() -> Sequence[Partition]:
 def settings() -> list[api.Setting]:
     """The settings in force, secrets masked."""
     return api.settings()
-
-
-def diagnosis() -> list[Verdict]:
-    """What doctor finds, looked at again at most every 15 s. Takes some seconds where something hangs."""
-
-    def look() -> list[Verdict]:
-        from jobs.management.diagnosis import diagnose  # system checks and all: nothing else here needs them
-
-        found = diagnose(allowed_seconds=DIAGNOSIS_SECONDS)
-        return [
-            Verdict(one.check, one.status, api.shown_text(one.detail), one.setting, api.shown_text(one.fix))
-            for one in found
-        ]
-
-    return _diagnosis.read(look)

@@ -16,6 +16,7 @@ from dashboard.lately import MINUTES as LATELY_MINUTES
 from dashboard.lately import Lately, lately_of
 from dashboard.mutes import Quiet
 from dashboard.overall import UNREACHABLE, LastKnown, Overall
+from dashboard.reads.of_store import flaws
 from jobs import api
 from jobs.api import JobFilter, Point, Snapshot, Worker
 from jobs.core.states import JobState
@@ -116,6 +117,8 @@ def _overall() -> Overall:
         silent=fleet.silent,
         outdated=fleet.outdated,
         newest=fleet.newest,
+        flaws=flaws(),
+        clock_jumped_at=max((pool.clock_jumped_at for pool in snapshot.pools if pool.clock_jumped_at), default=None),
         at=snapshot.server_time,
     )
 

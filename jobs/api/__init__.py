@@ -68,7 +68,7 @@ from jobs.api.redaction import (
     shown_text,
     shown_value,
 )
-from jobs.api.store import aserver, budget, moment, server
+from jobs.api.store import aserver, aserver_info, budget, moment, server, server_info
 from jobs.core.context import Context, current_context
 from jobs.core.job import EnqueueRequest, Job
 from jobs.core.pause import Pause
@@ -182,6 +182,7 @@ __all__ = [
     "areveal",
     "arun_now",
     "aserver",
+    "aserver_info",
     "audit",
     "await_",
     "budget",
@@ -225,6 +226,7 @@ __all__ = [
     "scheduler",
     "schedules",
     "server",
+    "server_info",
     "settings",
     "shown",
     "shown_log",

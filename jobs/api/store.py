@@ -19,6 +19,11 @@ def server() -> dict[str, Any]:
     return {**facts, "save": facts["config"].get("save")}
 
 
+def server_info() -> dict[str, Any]:
+    """The same in one trip to the server: ``url`` and ``info``."""
+    return get_engine().store.inform()
+
+
 @contextmanager
 def budget(seconds: float) -> Iterator[None]:
     """Within it, calls of this thread give up after about ``seconds``, retries included."""
@@ -35,3 +40,4 @@ def moment() -> Iterator[None]:
 
 
 aserver = twin(server)
+aserver_info = twin(server_info)

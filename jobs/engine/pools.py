@@ -13,7 +13,7 @@ from jobs.conf import Settings
 from jobs.core.autoscale import AutoscaleRule
 from jobs.core.clock import Clock
 from jobs.core.figures import merged
-from jobs.core.job import Route
+from jobs.core.job import Route, moment
 from jobs.core.pause import FOR_EVER_MS, Pause, Scope
 from jobs.core.prediction import predicted_wait
 from jobs.core.wording import did_you_mean
@@ -109,6 +109,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     throttled: int = 0  # of the ready ones: a limit of their type holds them back
     run_seconds: float | None = None  # mean time of an attempt lately; None before the first has ended
     enqueued_per_second: float = 0.0
+    clock_jumped_at: datetime | None = None  # when the server's clock last went on by more than a lease at once
 
     @property
     def load(self) -> float | None:
@@ -232,6 +233,7 @@ class Pools:
             pace = _Pace.of([recent[route] for route in routes if route.pool == name], of_pool)
             counts = {state: sum(part.counts[state] for part in of_pool) for state in COUNTED}
             parked = sum(part.parked for part in of_pool)
+            jumped = max((part.clock_jumped_at for part in of_pool), default=0)
             counts["ready"] += parked + counts["throttled"]
             serving = [worker for worker in alive if name in worker.pools]
             ages = [now_ms - part.oldest_ready_at for part in of_pool if part.oldest_ready_at]
@@ -265,6 +267,7 @@ class Pools:
                     hosts_paused=held_until > 0,
                     run_seconds=pace.run_seconds,
                     enqueued_per_second=round(pace.coming, 3),
+                    clock_jumped_at=moment(jumped) if jumped else None,
                     **counts,
                 )
             )
@@ -279,7 +282,7 @@ class Pools:
                     pipeline.zcard(keys.index(state))
                 pipeline.hvals(keys.bundled)
                 pipeline.hgetall(keys.parked)
-                pipeline.hget(keys.control, "run_ms")
+                pipeline.hmget(keys.control, "run_ms", "clock_alarm")
                 pipeline.zrange(keys.ready, 0, 0)
                 pipeline.zrange(keys.ready, -1, -1, withscores=True)
             return list(pipeline.execute())
@@ -288,10 +291,10 @@ class Pools:
         width = len(COUNTED) + 5
         facts, ends = [], []
         for position in range(len(routes)):
-            *sizes, bundled, parked, run_ms, first, last = replies[position * width : (position + 1) * width]
+            *sizes, bundled, parked, control, first, last = replies[position * width : (position + 1) * width]
             counts = dict(zip(COUNTED, sizes, strict=True))
             counts["leased"] = leased_count(counts["leased"], bundled)
-            facts.append(_PartitionFacts(counts, parked, run_ms))
+            facts.append(_PartitionFacts(counts, parked, *control))
             ends.append((first[0], last[0][1]) if first and last else None)
         for part, ready_at in zip(facts, self._oldest_ready(routes, ends), strict=True):
             part.oldest_ready_at = ready_at
@@ -343,10 +346,13 @@ class Pools:
 class _PartitionFacts:
     """What one partition says of itself."""
 
-    def __init__(self, counts: dict[str, int], parked: dict[bytes, bytes], run_ms: bytes | None) -> None:
+    def __init__(
+        self, counts: dict[str, int], parked: dict[bytes, bytes], run_ms: bytes | None, alarm: bytes | None
+    ) -> None:
         self.counts = counts
         self.parked = sum(whole_number(count) or 0 for count in parked.values())
         self.run_ms = _number(run_ms)  # mean of earlier times; see lua/figures_fold.lua
+        self.clock_jumped_at = whole_number(alarm) or 0  # server ms; see lua/job_recover.lua
         self.oldest_ready_at = 0
 
 

@@ -105,10 +105,13 @@ class Store:
         seconds, microseconds = self.read(lambda client: client.time(**_of_one_node(client)))
         return int(seconds) * 1000 + int(microseconds) // 1000
 
+    def inform(self) -> dict[str, Any]:
+        """``url`` (no password) and ``info`` (flat): what the server says of itself in one trip."""
+        return {"url": shown_url(self.url), "info": self.read(lambda client: client.info(**_of_one_node(client)))}
+
     def describe(self) -> dict[str, Any]:
         """What the server says of itself: ``url`` (no password), ``info`` (flat), ``time_ms``, ``config`` (what may
         be read)."""
-        info: Any = self.read(lambda client: client.info(**_of_one_node(client)))
         config: dict[str, str] = {}
         for name in ("save", "appendonly", "appendfsync", "maxmemory-policy", "databases"):
             try:
@@ -116,8 +119,7 @@ class Store:
             except SchedulerError:
                 continue  # managed servers refuse CONFIG
         return {
-            "url": shown_url(self.url),
-            "info": info,
+            **self.inform(),
             "time_ms": self.time_ms(),
             "config": config,
         }

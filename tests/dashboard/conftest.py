@@ -39,6 +39,12 @@ def _nobody_has_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "now", lambda: 1_000_000_060.0)
 
 
+@pytest.fixture(autouse=True)
+def _the_server_of_the_tests_is_none_to_be_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It keeps nothing on disk, which is right for tests."""
+    monkeypatch.setattr("dashboard.reads.whole.flaws", tuple)
+
+
 @pytest.fixture
 def shop() -> Shop:
     return Shop()

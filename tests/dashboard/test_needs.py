@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.test import Client
 
-from dashboard import needs
+from dashboard import needs, reads
 from dashboard.lately import growth
 from dashboard.needs import Need
+from dashboard.reads import of_store
+from dashboard.verdicts import Verdict
 from jobs import api
 from jobs.api import Noted
 from jobs.core.job import Route
+from jobs.management.diagnosis import glance
 from tests.dashboard.browsing import text
+from tests.dashboard.conftest import Count
 from tests.dashboard.readings import NOW, overall, pool
 from tests.dashboard.seeding import Shop
+from tests.support.valkey import ValkeyServer
 from tests.support.wait import eventually
+
+if TYPE_CHECKING:
+    from pytest_django.fixtures import SettingsWrapper
 
 
 def sentence(need: Need) -> str:
@@ -152,3 +161,65 @@ class TestGrowth:
 
         assert "Pool mail is growing 5 jobs ready. 40 more come each minute" in text(viewer.get("/dashboard/"))
         assert "It grows: more comes than is done." in text(viewer.get("/dashboard/pools/?name=mail"))
+
+
+AOF = Verdict("persistence", "warning", "The server keeps no append-only file.", "appendonly", "Set appendonly yes.")
+SLOW = Verdict("speed", "warning", "The server took 340 ms to answer, at best", "SCHEDULER_REDIS_URL", "Look.")
+
+
+class TestStore:
+    def test_what_is_wrong_with_it_is_one_finding_with_the_fix(self) -> None:
+        [need] = needs.needs(replace(overall(pool()), flaws=(AOF, SLOW)))
+
+        assert sentence(need) == "The store may lose jobs"
+        assert need.cause == "The server keeps no append-only file. Set appendonly yes. And 1 more finding."
+        [slow] = needs.needs(replace(overall(pool()), flaws=(SLOW,)))
+        assert sentence(slow) == "The store is slow"
+        assert slow.cause == "The server took 340 ms to answer, at best. Look."
+
+    def test_a_clock_that_jumped_is_news_for_an_hour(self) -> None:
+        jumped = replace(overall(pool()), clock_jumped_at=NOW - timedelta(minutes=20))
+
+        [need] = needs.needs(jumped)
+
+        assert sentence(need) == "The store had its clock jump at 11:40"
+        assert needs.needs(replace(jumped, clock_jumped_at=NOW - timedelta(hours=2))) == []
+
+    def test_a_jump_that_a_worker_host_met_is_read_with_the_pools(self, shop: Shop) -> None:
+        shop.ready(pool="mail")
+        route = Route("mail", 1, 0)
+        shop.engine.leases.recover(route, elapsed_ms=0, lease_ms=1)
+        assert reads.overall().clock_jumped_at is None
+        time.sleep(0.02)
+        shop.engine.leases.recover(route, elapsed_ms=0, lease_ms=1)  # 20 ms at once, where none had passed
+
+        assert reads.overall().clock_jumped_at is not None
+
+    def test_a_server_that_keeps_nothing_is_told_to_everybody_unless_that_is_silenced(
+        self,
+        viewer: Client,
+        make_valkey: Callable[..., ValkeyServer],
+        settings: SettingsWrapper,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr("dashboard.reads.whole.flaws", of_store.flaws)
+        settings.SCHEDULER = {**settings.SCHEDULER, "REDIS_URL": make_valkey(appendonly="no").url}
+
+        page = text(viewer.get("/dashboard/"))
+        settings.SILENCED_SYSTEM_CHECKS = ["jobs.W024"]
+        reads.forget()
+        silenced = text(viewer.get("/dashboard/"))
+
+        assert "The store may lose jobs The server keeps no append-only file" in page
+        assert "The store may lose jobs" not in silenced
+
+    def test_it_is_asked_once_and_more_often_only_where_it_is_slow(
+        self, shop: Shop, round_trips: Count, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(glance, "SLOW_SECONDS", 60.0)
+        assert round_trips(glance.glance) == 1
+
+        monkeypatch.setattr(glance, "SLOW_SECONDS", 0.0)
+        found: list[str] = []
+        assert round_trips(lambda: found.extend(one.check for one in glance.glance())) == 3
+        assert "speed" in found

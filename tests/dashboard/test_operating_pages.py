@@ -19,7 +19,7 @@ from dashboard.deeds import PAST
 from dashboard.filters import words_kept
 from dashboard.panels.pools import finding
 from dashboard.panels.topology import by_pool
-from dashboard.reads import Verdict
+from dashboard.verdicts import Verdict
 from jobs import api
 from jobs.api import EndedHost, Partition, PoolSettings
 from jobs.core.autoscale import Decision, Sighting

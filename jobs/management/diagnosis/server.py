@@ -74,7 +74,7 @@ def judge_server(server: Server) -> Iterator[Finding]:
         of_message(message, *PLACES.get(message.id or "", PLACES["jobs.E025"]))
         for message in server_problems(server.info)
     ]
-    found += [*_judge_flaws(server), *_judge_memory(server)]
+    found += [*_judge_flaws(server), *judge_memory(server)]
     if server.url.startswith("memory:"):
         found = [finding for finding in found if finding.check != "persistence"]
         kept = "nothing, as memory: says: its jobs end with the process that started it"
@@ -143,7 +143,7 @@ def _judge_snapshots(server: Server) -> Iterator[Finding]:
         )
 
 
-def _judge_memory(server: Server) -> Iterator[Finding]:
+def judge_memory(server: Server) -> Iterator[Finding]:
     limit, used = server.number("maxmemory"), server.number("used_memory")
     if limit and used > MEMORY_WARNING * limit:
         yield Finding(
