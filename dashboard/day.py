@@ -10,6 +10,7 @@ from datetime import datetime
 from jobs.api import Point, Release
 
 MINUTES = 1440
+HOURS = 24
 
 STEP = 300
 """Seconds of the steps in which a whole day is read."""
@@ -27,6 +28,7 @@ class Day:
     release: str = ""
     released_at: datetime | None = None
     died_since: int = 0
+    died_by_hour: tuple[int, ...] = ()  # the last hour last
 
     @property
     def ended(self) -> int:
@@ -38,7 +40,9 @@ class Day:
         return f"{math.floor(1000 * self.succeeded / self.ended) / 10:g} %" if self.ended else ""
 
 
-def day_of(points: Sequence[Point], releases: Sequence[Release], since: Callable[[datetime], Sequence[Point]]) -> Day:
+def day_of(
+    points: Sequence[Point], releases: Sequence[Release], since: Callable[[datetime], Sequence[Point]], now: datetime
+) -> Day:
     """``since``: asks for what happened after a moment in steps as fine as there are."""
     release = releases[-1] if releases else None
     return Day(
@@ -47,7 +51,17 @@ def day_of(points: Sequence[Point], releases: Sequence[Release], since: Callable
         release=release.name if release else "",
         released_at=release.at if release else None,
         died_since=_sum(since(release.at), "dead") if release else 0,
+        died_by_hour=_by_hour(points, "dead", now),
     )
+
+
+def _by_hour(points: Sequence[Point], name: str, now: datetime) -> tuple[int, ...]:
+    hours = [0] * HOURS
+    for point in points:
+        ago = int((now - point.at).total_seconds() // 3600)
+        if 0 <= ago < HOURS:
+            hours[HOURS - 1 - ago] += point.figures.count(name)
+    return tuple(hours)
 
 
 def _sum(points: Sequence[Point], name: str) -> int:

@@ -182,7 +182,7 @@ def _read_day() -> Day:
             return [point for point in points if point.at >= at]
         return [point for point in api.stats.points(None, max(0.0, minutes)) if point.at >= begun]
 
-    return day_of(points, api.workers.releases(MINUTES), since)
+    return day_of(points, api.workers.releases(MINUTES), since, datetime.now(UTC))
 
 
 last_known = LastKnown(_overall)

@@ -52,7 +52,7 @@ class TestDay:
     def test_what_ended_is_told_with_the_share_that_succeeded_and_never_rounded_up_to_all(self) -> None:
         points = [Point(ago(hours=2), 300, Figures.of([("run90", 9_999), ("dead", 1)]))]
 
-        day = day_of(points, [], lambda at: [])
+        day = day_of(points, [], lambda at: [], NOW)
 
         assert (day.ended, day.share) == (10_000, "99.9 %")
         assert "In 24 hours 10,000 ended, 99.9 % of them well." in questions.summary(overall(day, dead=1))
@@ -65,7 +65,7 @@ class TestDay:
             asked.append(at)
             return [Point(NOW, 10, Figures.of([("dead", 3)]))]
 
-        day = day_of([], [Release("a", ago(hours=9)), Release("b", ago(hours=1))], since)
+        day = day_of([], [Release("a", ago(hours=9)), Release("b", ago(hours=1))], since, NOW)
 
         assert (day.release, day.released_at, day.died_since, asked) == ("b", ago(hours=1), 3, [ago(hours=1)])
 
@@ -96,6 +96,35 @@ class TestFindings:
         day = Day(release="9f3c2ab", released_at=ago(minutes=5))
 
         assert "deploy" not in needs.needs(overall(day, dead=4), [group()], 4)[0].cause
+
+    @pytest.mark.parametrize(
+        ("hours", "told"),
+        [
+            ([0] * 10 + [10] * 13 + [41], " 41 in the last hour, 4 × its usual one."),
+            ([0] * 10 + [10] * 13 + [20], ""),  # a bad hour
+            ([0] * 10 + [1] * 13 + [9], ""),  # few
+            ([0] * 21 + [1, 1, 90], ""),  # it has just begun
+            ([0] * 23 + [90], ""),
+        ],
+    )
+    def test_an_error_of_which_many_more_die_than_in_its_usual_hour_is_a_surge(
+        self, hours: list[int], told: str
+    ) -> None:
+        surging = group(count=9, hours=hours, first_seen=ago(hours=14))
+
+        (of_one,) = needs.needs(overall(dead=9), [surging], 9)
+        (among_others,) = needs.needs(overall(dead=12), [surging, group(fingerprint="g", count=3)], 12)
+
+        assert of_one.cause.startswith(f"Declined: no funds.{told} Began ")
+        assert among_others.cause.startswith(f"9 are one error of charge: Declined: no funds.{told} Began ")
+
+    def test_of_a_sample_it_is_told_how_many_died_in_all(self) -> None:
+        died = [Point(ago(hours=hours, minutes=5), 300, Figures.of([("dead", 500)])) for hours in range(1, 24)]
+        day = day_of([*died, Point(ago(minutes=5), 300, Figures.of([("dead", 6_000)]))], [], lambda at: [], NOW)
+
+        (need,) = needs.needs(overall(day, dead=9_000), [group(count=90, hours=[0] * 20 + [1] * 3 + [87])], 100)
+
+        assert need.cause.endswith("no funds. 6,000 jobs died in the last hour, 12 × the usual one.")
 
     def test_of_a_sample_with_muted_errors_in_it_no_beginning_is_told(self) -> None:
         """200 died, 100 of them of a muted error: the newest 100 are as many as those that shout, and not the same."""
