@@ -18,7 +18,6 @@ export class Live {
     this.onStatus = onStatus;
     this.version = "";
     this.failures = 0;
-    this.paused = false;
     this.over = false;
     this.silent = undefined; // since when nothing answers, HTTP included
     document.addEventListener("visibilitychange", () => (document.hidden ? this.rest() : this.resume()));
@@ -31,20 +30,9 @@ export class Live {
     if (!document.hidden) this.connect();
   }
 
-  pause() {
-    this.paused = true;
-    this.rest();
-    this.onStatus({ kind: "paused", since: Date.now() });
-  }
-
-  unpause() {
-    this.paused = false;
-    this.resume();
-  }
-
   /** Tries again at once. */
   now() {
-    if (!this.paused && !this.over && !this.open) this.connect();
+    if (!this.over && !this.open) this.connect();
   }
 
   rest() {
@@ -56,7 +44,7 @@ export class Live {
   }
 
   resume() {
-    if (this.paused || this.over || document.hidden) return;
+    if (this.over || document.hidden) return;
     this.failures = 0;
     this.connect();
   }
@@ -118,7 +106,7 @@ export class Live {
   async lost(code) {
     clearTimeout(this.silence);
     this.drop();
-    if (this.paused || this.over || document.hidden) return;
+    if (this.over || document.hidden) return;
     this.failures += 1;
     if (code === 4403 || this.failures === 2) await this.fetchAll(); // says whether we may still read at all
     if (this.over || this.socket) return; // tried again meanwhile

@@ -49,6 +49,21 @@ function show(frame) {
   if (!first || frame.version !== line.dataset.version) refreshSoon(changed && !first);
 }
 
+let held; // on hold: since when, and all figures as they are by now
+
+/** While the page is on hold what comes is kept; shown is what has changed meanwhile, when it goes on. */
+function hold(frame) {
+  held.figures = frame.type === "figures" ? frame.figures : { ...held.figures, ...frame.figures };
+  say();
+}
+
+/** Figures of this page that are other than it shows. */
+function changesHeld() {
+  const spots = [...document.querySelectorAll("[data-figure]")];
+  const other = spots.filter((spot) => (held.figures[spot.dataset.figure] ?? spot.textContent) !== spot.textContent);
+  return new Set(other.map((spot) => spot.dataset.figure)).size;
+}
+
 /** Writes the figures that stand on the page; one of each panel may light up. */
 function print(figures) {
   const lit = new Set();
@@ -205,7 +220,7 @@ function isSlow(is) {
 /** Progress and countdowns change without a change of any figure: where they are shown they are asked for. */
 function poll() {
   const seconds = Math.min(...[...(panel?.querySelectorAll("[data-poll]") ?? [])].map((part) => Number(part.dataset.poll)));
-  if (status.kind === "live" && Number.isFinite(seconds) && Date.now() - refreshedAt >= Math.max(seconds * 1000, took * 10)) refreshSoon(true);
+  if (!held && status.kind === "live" && Number.isFinite(seconds) && Date.now() - refreshedAt >= Math.max(seconds * 1000, took * 10)) refreshSoon(true);
 }
 
 /** True while text of the panel is being selected: changing it now would take it away. */
@@ -297,15 +312,16 @@ let status = { kind: "connecting" };
 
 function say() {
   const at = status.at ? clock(status.at) : "";
+  const kind = held && !live.over ? "held" : status.kind;
   const parts = {
     connecting: () => ["", "Connecting", ""],
     live: () => (document.body.classList.contains("is-stale") ? ["warning", "Store unreachable", ""] : ["succeeded", "Live", slow ? "waits for this page" : at]),
     polling: () => ["succeeded", "Every 5 s", at],
-    paused: () => ["pause", "On hold", `since ${clock(serverNow() - (Date.now() - status.since))}`],
+    held: () => ["pause", "On hold", `since ${clock(serverNow() - (Date.now() - held.since))} · ${counted(changesHeld(), "change")}`],
     reconnecting: () => ["warning", status.silent === undefined ? "Reconnecting" : "Offline", `try ${status.tries + 1} in ${Math.max(0, Math.ceil((status.next - Date.now()) / 1000))} s`],
     "signed-out": () => ["warning", "Signed out", ""],
     "not-allowed": () => ["warning", "No longer allowed", ""],
-  }[status.kind]();
+  }[kind]();
   const words = parts.join("|");
   if (line.dataset.said === words) return;
   line.dataset.said = words;
@@ -321,14 +337,18 @@ function say() {
     rest.textContent = soft;
     nodes.push(" ", rest);
   }
-  if (status.kind === "reconnecting") nodes.push(control("button", "Now", () => live.now()));
-  if (status.kind === "signed-out") {
+  if (kind === "reconnecting") nodes.push(control("button", "Now", () => live.now()));
+  if (kind === "signed-out") {
     const link = control("a", "Log in");
     link.href = `${line.dataset.login}?next=${encodeURIComponent(location.pathname + location.search)}`;
     nodes.push(link);
   }
   line.className = `live is-${shape === "succeeded" ? "succeeded" : "warning"}`;
   line.replaceChildren(...nodes);
+}
+
+function counted(number, one) {
+  return `${number} ${one}${number === 1 ? "" : "s"}`;
 }
 
 function control(name, text, onClick) {
@@ -343,7 +363,7 @@ function control(name, text, onClick) {
 const live = new Live({
   socketUrl: line.dataset.live,
   snapshotUrl: line.dataset.snapshot,
-  onFigures: show,
+  onFigures: (frame) => (held ? hold(frame) : show(frame)),
   onStatus: (next) => {
     status = next;
     lineIs(next.kind === "reconnecting" && next.silent !== undefined, next.silent);
@@ -352,10 +372,12 @@ const live = new Live({
 });
 
 function togglePause() {
-  live.paused ? live.unpause() : live.pause();
-  pauseButton.setAttribute("aria-pressed", String(live.paused));
-  pauseButton.querySelector(".wide").textContent = live.paused ? "Go on" : "Hold";
-  pauseButton.querySelector(".icon").replaceWith(icon(live.paused ? "play" : "pause"));
+  held = held ? undefined : { since: Date.now(), figures: known };
+  if (!held) live.resume(); // all figures come anew
+  say();
+  pauseButton.setAttribute("aria-pressed", String(Boolean(held)));
+  pauseButton.querySelector(".wide").textContent = held ? "Go on" : "Hold";
+  pauseButton.querySelector(".icon").replaceWith(icon(held ? "play" : "pause"));
 }
 
 pauseButton.hidden = false;
