@@ -32,6 +32,7 @@ def figures(overall: Overall) -> dict[str, str]:
     for number, answer in enumerate(answers):
         found[f"answers.{number}.answer"] = answer.answer
         found[f"answers.{number}.detail"] = answer.detail
+    found |= _node_figures(overall)
     found["dead.loud"] = count(overall.loud_dead) if overall.known else UNKNOWN
     busy, slots = 0, 0
     for pool in overall.pools:
@@ -57,6 +58,19 @@ def figures(overall: Overall) -> dict[str, str]:
 def version(found: dict[str, str]) -> str:
     """The same figures have the same version, in whichever process they were read."""
     return hashlib.blake2s(json.dumps(found, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def _node_figures(overall: Overall) -> dict[str, str]:
+    """Nodes have no job while they wait, nor when they were skipped: no count of jobs tells of them."""
+    nodes = overall.nodes
+    if nodes is None:
+        return dict.fromkeys(("nodes.waiting", "nodes.skipped"), UNKNOWN) | {"nodes.runs": ""}
+    more = "" if nodes.is_whole else "+"
+    return {
+        "nodes.waiting": f"{count(nodes.waiting)}{more}",
+        "nodes.runs": f"in {count(nodes.runs)}{more} run{'' if nodes.runs == 1 else 's'}" if nodes.waiting else "",
+        "nodes.skipped": f"{count(nodes.skipped)}{more}",
+    }
 
 
 def _pool_figures(pool: dict[str, Any]) -> dict[str, str]:

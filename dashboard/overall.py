@@ -12,6 +12,7 @@ from typing import Any
 
 from dashboard.day import Day
 from dashboard.verdicts import Verdict
+from jobs.api.workflows import NodeCounts
 from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreNewer, StoreRefused, StoreUnavailable
 
 log = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class Overall:
     newest: str = ""  # the release of the host that started last
     flaws: tuple[Verdict, ...] = ()  # what is wrong with the server, worst first
     clock_jumped_at: datetime | None = None  # when the server's clock last did
+    nodes: NodeCounts | None = None  # of runs of workflows: those that wait, and those that were skipped lately
     at: datetime | None = None  # of the server's clock
     trouble: str = ""  # why it could not be read anew; empty = fresh
     fix: str = ""

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from dashboard import evidence, needs, questions, reads, standing, trends
 from dashboard.firings import Line
+from dashboard.links import jobs_url
 from dashboard.needs import Need
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
@@ -61,6 +62,7 @@ class Overview(Panel):
             "needs_more": max(0, len(urgent) - NEEDS_SHOWN),
             "answers": questions.answers(overall),
             "life": LIFE,
+            "life_urls": _life_urls(),
             "life_notes": _life_notes(overall, groups, sampled),
             "life_due": {} if overall.trouble else reads.next_due(),
             "pools": [pool | {"line": notes.get(pool["name"])} for pool in troubled_first(overall)],
@@ -128,9 +130,16 @@ def _evidence(
     return {}
 
 
+def _life_urls() -> dict[str, str]:
+    """State → the list of what is in it. Who waits for others, or was skipped, is a node of a run and has no job."""
+    runs = reverse("dashboard:workflows")
+    urls = {str(state): jobs_url(state=state) for _, states in LIFE for state in states}
+    return urls | {"blocked": f"{runs}?state=running", "skipped": runs}
+
+
 def _life_notes(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) -> dict[str, str]:
     """State → a word on it that no live figure tells."""
-    notes = {}
+    notes = {"skipped": "of runs, in 24 h"}
     if overall.day and overall.day.ended:
         notes["succeeded"] = f"{overall.day.share} in 24 h"
     dead = overall.count("dead") or 0

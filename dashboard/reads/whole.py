@@ -19,6 +19,7 @@ from dashboard.overall import UNREACHABLE, LastKnown, Overall
 from dashboard.reads.of_store import flaws
 from jobs import api
 from jobs.api import JobFilter, Point, Snapshot, Worker
+from jobs.api.workflows import NodeCounts
 from jobs.core.states import JobState
 
 BUDGET_SECONDS = 1.5
@@ -39,6 +40,9 @@ FLEET_EVERY_SECONDS = 5.0
 LATELY_EVERY_SECONDS = 10.0
 """So often it is read what each pool did in the last minutes: as often as the engine closes a step of its series."""
 
+NODES_EVERY_SECONDS = 2.0
+"""So often it is looked how the nodes of runs stand."""
+
 TEN_SECONDS = timedelta(seconds=10)
 """The finest step of what happened."""
 
@@ -57,12 +61,13 @@ _late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
 _day: Kept[Day] = Kept(DAY_EVERY_SECONDS)
 _fleet: Kept[Fleet] = Kept(FLEET_EVERY_SECONDS)
 _lately: Kept[Lately] = Kept(LATELY_EVERY_SECONDS)
+_nodes: Kept[NodeCounts] = Kept(NODES_EVERY_SECONDS)
 _due: Kept[dict[str, datetime]] = Kept(LATE_EVERY_SECONDS)
 
 
 def forget() -> None:
     last_known.forget()
-    for kept in (_late, _day, _fleet, _lately, _due, _mutes, _quiet_dead):
+    for kept in (_late, _day, _fleet, _lately, _nodes, _due, _mutes, _quiet_dead):
         kept.forget()
 
 
@@ -85,6 +90,7 @@ def _overall() -> Overall:
         fleet = _fleet.read(lambda: fleet_of(api.workers.list()))
         held = held_hosts(api.workers.list())  # what the snapshot has read
         overdue = _overdue(snapshot)
+        nodes = _nodes.read(api.workflows.node_counts)
         unlifted = tuple(
             {"kind": scope.kind, "name": scope.name, **msgspec.to_builtins(pause)}
             for scope, pause in api.scheduler.unlifted()
@@ -118,6 +124,7 @@ def _overall() -> Overall:
         outdated=fleet.outdated,
         newest=fleet.newest,
         flaws=flaws(),
+        nodes=nodes,
         clock_jumped_at=max((pool.clock_jumped_at for pool in snapshot.pools if pool.clock_jumped_at), default=None),
         at=snapshot.server_time,
     )

@@ -24,7 +24,7 @@ from jobs.core.states import JobState
 from jobs.core.wording import shown
 from jobs.core.workflow import Definition, NodeView, RunFacts
 from jobs.engine import get_engine
-from jobs.engine.workflows import new_run_id
+from jobs.engine.workflows import NodeCounts, new_run_id
 from jobs.exceptions import JobTimeout, OptionInvalid
 from jobs.runtime.relaying import Relay
 
@@ -107,6 +107,13 @@ def list(*, name: str | None = None, state: str | None = None, cursor: str | Non
                 break
     is_last = len(pairs) <= step and fresh[-1:] in ([], [(last, before)])
     return RunPage(found, None if is_last else f"{before}.{last}")
+
+
+def node_counts(*, ended_within: timedelta = timedelta(days=1)) -> NodeCounts:
+    """How many nodes wait for others in runs that go on, and how many were skipped in these and in those that ended
+    within that time. Costs the same however many runs and nodes there are: of at most 500 of each."""
+    workflows = get_engine().workflows
+    return workflows.node_counts(workflows.server_now_ms() - round(ended_within.total_seconds() * 1000))
 
 
 def nodes(run_id: str, since: int = 0, limit: int = 1000, *, live: bool = False) -> Sequence[NodeView]:
@@ -222,6 +229,7 @@ def _cursor(cursor: str | None) -> tuple[int | None, str]:
 astart = twin(start, uses_database=True)
 aget = twin(get)
 alist = twin(list)
+anode_counts = twin(node_counts)
 anodes = twin(nodes)
 adocument = twin(document)
 ashown_document = twin(shown_document)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from jobs.conf import Settings
 from jobs.core.clock import Clock
@@ -42,6 +42,20 @@ TAKE = 250
 """Nodes that are handed out in one call."""
 GROWTH = 10
 """So many times the nodes of a definition a run may have, once lists and handlers have added theirs."""
+
+
+COUNTED_RUNS = 500
+"""So many runs are looked at for how their nodes stand."""
+
+
+class NodeCounts(NamedTuple):
+    """Nodes that wait for others, in how many ``runs`` that go on; nodes that were skipped in these, and in those that
+    ended lately. Not ``is_whole``: there are more runs than were looked at."""
+
+    waiting: int
+    runs: int
+    skipped: int
+    is_whole: bool
 
 
 class Workflows(RunResults):
@@ -199,6 +213,33 @@ class Workflows(RunResults):
             lambda client: client.zrange(self._lists.ended, since_ms, "+inf", byscore=True, offset=0, num=limit)
         )
         return [facts for facts in self.facts_of([run_id.decode() for run_id in found]) if facts is not None]
+
+    def node_counts(self, ended_since_ms: int, limit: int = COUNTED_RUNS) -> NodeCounts:
+        """How nodes stand that have no job; two round trips."""
+
+        def newest(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            pipeline.zrange(self._lists.active, 0, limit)
+            pipeline.zrange(self._lists.ended, "+inf", ended_since_ms, byscore=True, desc=True, offset=0, num=limit + 1)
+            return list(pipeline.execute())
+
+        active, ended = self._store.read(newest)
+        run_ids = [run_id.decode() for run_id in dict.fromkeys((*active[:limit], *ended[:limit]))]
+
+        def counts(client: Any) -> list[Any]:
+            pipeline = client.pipeline(transaction=False)
+            for run_id in run_ids:
+                pipeline.hmget(self._keys(run_id).counts, "blocked", "skipped")
+            return list(pipeline.execute())
+
+        found = [(int(waits or 0), int(skipped or 0)) for waits, skipped in self._store.read(counts)] if run_ids else []
+        waiting = [waits for waits, _ in found[: len(active[:limit])]]
+        return NodeCounts(
+            waiting=sum(waiting),
+            runs=sum(waits > 0 for waits in waiting),
+            skipped=sum(skipped for _, skipped in found),
+            is_whole=max(len(active), len(ended)) <= limit,
+        )
 
     def newest(
         self, name: str | None = None, *, before: int | None = None, last: str | None = None, limit: int = 50

@@ -10,16 +10,20 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard import evidence, needs, questions, trends
+from dashboard import evidence, needs, questions, reads, trends
 from dashboard.day import Day, day_of
+from dashboard.figures import figures
 from dashboard.hosts import fleet_of
 from dashboard.overall import Overall
 from jobs.api import ErrorGroup, Noted, Point, Release, Worker
+from jobs.api.workflows import NodeCounts
 from jobs.core.figures import Figures
 from jobs.models import Schedule
 from jobs.services import carrying
 from tests.dashboard.browsing import tags, text
+from tests.dashboard.run_pages import NIGHTLY, links
 from tests.dashboard.seeding import Shop
+from tests.support.runs import Runs
 
 NOW = datetime(2026, 7, 1, 12, 0, 5, tzinfo=UTC)
 
@@ -218,6 +222,35 @@ def test_the_page_shows_it_all(operator: Client, busy: Shop) -> None:
     hrefs = [str(found.get("href")) for tag, found in tags(page) if tag == "a"]
     assert any("/dashboard/dead/?group=" in href for href in hrefs)
     assert any("/actions/pool/pause/?id=billing" in href for href in hrefs)
+
+
+def test_nodes_that_wait_for_others_and_those_that_were_skipped_are_counted_though_they_have_no_job(
+    viewer: Client, runs: Runs
+) -> None:
+    runs.start(*NIGHTLY)
+    page = viewer.get("/dashboard/")
+    assert "blocked 4 in 1 run" in text(page)
+    assert "skipped 0 of runs, in 24 h" in text(page)
+    assert "/dashboard/workflows/?state=running" in links(page)
+
+    runs.run_all({"extract": "dead"})
+    reads.forget()
+
+    page = viewer.get("/dashboard/")
+    assert "blocked 0" in text(page)
+    assert "skipped 2 of runs, in 24 h" in text(page)
+    assert runs.engine.workflows.node_counts(runs.engine.workflows.server_now_ms() + 60_000).skipped == 0
+
+
+def test_of_very_many_runs_it_is_told_that_there_are_more(runs: Runs) -> None:
+    for _ in range(3):
+        runs.start(*NIGHTLY)
+
+    counted = runs.engine.workflows.node_counts(0, limit=2)
+
+    assert counted == NodeCounts(waiting=8, runs=2, skipped=0, is_whole=False)
+    told = figures(replace(overall(), nodes=counted))
+    assert (told["nodes.waiting"], told["nodes.runs"], told["nodes.skipped"]) == ("8+", "in 2+ runs", "0+")
 
 
 def test_who_may_not_pause_sees_no_such_button(viewer: Client, busy: Shop) -> None:
