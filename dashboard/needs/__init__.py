@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from dashboard.formats import count
 from dashboard.needs.need import Need
-from dashboard.needs.of_errors import of_errors
-from dashboard.needs.of_hosts import of_hosts
-from dashboard.needs.of_pauses import of_pauses, of_the_whole
-from dashboard.needs.of_pools import of_pool
-from dashboard.needs.of_schedules import of_schedules
-from dashboard.needs.of_store import of_store
+from dashboard.needs.of_errors import error_needs
+from dashboard.needs.of_hosts import host_needs
+from dashboard.needs.of_pauses import pause_needs, whole_needs
+from dashboard.needs.of_pools import pool_needs
+from dashboard.needs.of_schedules import schedule_needs
+from dashboard.needs.of_store import store_needs
 from dashboard.overall import Overall
 from jobs.api import ErrorGroup
 
@@ -25,10 +25,15 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 def needs(overall: Overall, groups: Sequence[ErrorGroup] = (), sampled: int = 0) -> list[Need]:
     """What needs somebody, worst first. ``groups`` are of the newest ``sampled`` dead jobs."""
-    found = [*of_errors(overall, groups, sampled), *of_store(overall), *of_the_whole(overall), *of_pauses(overall)]
+    found = [
+        *error_needs(overall, groups, sampled),
+        *store_needs(overall),
+        *whole_needs(overall),
+        *pause_needs(overall),
+    ]
     for pool in overall.pools:
-        found += of_pool(pool, overall)
-    return [*found, *of_schedules(overall), *of_hosts(overall)]
+        found += pool_needs(pool, overall)
+    return [*found, *schedule_needs(overall), *host_needs(overall)]
 
 
 def headline(overall: Overall, found: Sequence[Need]) -> str:

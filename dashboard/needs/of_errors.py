@@ -16,7 +16,7 @@ from dashboard.overall import Overall
 from jobs.api import ErrorGroup
 
 
-def of_errors(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) -> list[Need]:
+def error_needs(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) -> list[Need]:
     dead = overall.loud_dead
     if not dead:
         return []

@@ -14,7 +14,7 @@ MANY_LOST = 3
 that kills its worker each time comes to this number by itself."""
 
 
-def of_hosts(overall: Overall) -> list[Need]:
+def host_needs(overall: Overall) -> list[Need]:
     url = reverse("dashboard:workers")
     found = []
     if overall.silent:

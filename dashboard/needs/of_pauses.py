@@ -20,7 +20,7 @@ OVERSTAYED_SECONDS = 120.0
 """Worker hosts lift a pause at its end, and look once a minute whether they missed one."""
 
 
-def of_pauses(overall: Overall) -> list[Need]:
+def pause_needs(overall: Overall) -> list[Need]:
     """Pauses past their end that nobody has lifted, where jobs wait that they were to hold."""
     return [_past_its_end(pause, overall) for pause in overall.unlifted if _still_holds(pause, overall)]
 
@@ -50,7 +50,7 @@ def _past_its_end(pause: dict[str, Any], overall: Overall) -> Need:
     return Need("warning", "The pause of ", noun, url, after, sentence(f"{began}{lifts}"), command=command)
 
 
-def of_the_whole(overall: Overall) -> list[Need]:
+def whole_needs(overall: Overall) -> list[Need]:
     ready = overall.count("ready") or 0
     if overall.paused:
         if not ready or not is_forgotten(overall.paused, overall):

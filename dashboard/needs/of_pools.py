@@ -15,7 +15,7 @@ from dashboard.overall import Overall
 from dashboard.standing import growth_of, is_late, pause_of, paused_words, unserved
 
 
-def of_pool(pool: dict[str, Any], overall: Overall) -> list[Need]:
+def pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
     name, ready = pool["name"], pool["ready"]
     url = jobs_url(pool=name, state="ready")
     oldest = pool["oldest_ready_age_seconds"]

@@ -9,7 +9,7 @@ from dashboard.needs.need import Need
 from dashboard.overall import Overall
 
 
-def of_schedules(overall: Overall) -> list[Need]:
+def schedule_needs(overall: Overall) -> list[Need]:
     if not overall.late:
         return []
     url = f"{reverse('dashboard:schedules')}?state=late"

@@ -24,7 +24,7 @@ WORDS = {
 """What each check of the server is about."""
 
 
-def of_store(overall: Overall) -> list[Need]:
+def store_needs(overall: Overall) -> list[Need]:
     """One, of the worst that was found, with what mends it."""
     found = [(WORDS.get(flaw.check, " needs a look"), f"{sentence(flaw.detail)} {flaw.fix}") for flaw in overall.flaws]
     jumped = overall.clock_jumped_at

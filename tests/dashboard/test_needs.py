@@ -216,6 +216,7 @@ class TestStore:
     def test_it_is_asked_once_and_more_often_only_where_it_is_slow(
         self, shop: Shop, round_trips: Count, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        shop.engine.store.inform()  # connects
         monkeypatch.setattr(glance, "SLOW_SECONDS", 60.0)
         assert round_trips(glance.glance) == 1
 
