@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from jobs.api import Point, Release
@@ -25,9 +25,11 @@ class Day:
 
     succeeded: int = 0
     died: int = 0
+    releases: tuple[Release, ...] = ()  # oldest first
     release: str = ""
     released_at: datetime | None = None
     died_since: int = 0
+    lost: Mapping[str, int] = field(default_factory=dict)  # pool → attempts that lost their worker a while ago
     died_by_hour: tuple[int, ...] = ()  # the last hour last
 
     @property
@@ -48,6 +50,7 @@ def day_of(
     return Day(
         succeeded=_sum(points, "succeeded"),
         died=_sum(points, "dead"),
+        releases=tuple(releases),
         release=release.name if release else "",
         released_at=release.at if release else None,
         died_since=_sum(since(release.at), "dead") if release else 0,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from statistics import fmean
 
 from jobs.api import Noted, Point
 
 MINUTES = 10
-"""As far back as it is looked."""
+"""As far back as it is looked how a line grew."""
+
+LOST_MINUTES = 15
+"""As far back as it is looked what was lost with workers: three steps of a day's figures."""
 
 LEAST_NOTES = 9
 """Of one each minute. Where more are missing no host ran for a while, and how the line grew is not known."""
@@ -21,25 +24,22 @@ LEAST_SHARE = 0.25
 """Of the line. One that grows by less in these minutes takes most of an hour to double."""
 
 
-@dataclass(frozen=True)
-class Lately:
-    """By pool, where there is any. ``lost``: attempts that ended with their worker, or that lost their lease.
+def lost_of(points: Mapping[str, Sequence[Point]], now: datetime) -> dict[str, int]:
+    """Pool → attempts that ended with their worker, or lost their lease, of these minutes; ``points``: of each pool."""
+    since = now - timedelta(minutes=LOST_MINUTES)
+    lost = {
+        pool: sum(point.figures.count("crashed") for point in steps if point.at >= since)
+        for pool, steps in points.items()
+    }
+    return {pool: number for pool, number in lost.items() if number}
 
-    ``growing``: jobs that come to the ready line in a minute beyond those that leave it.
-    """
 
-    lost: Mapping[str, int] = field(default_factory=dict)
-    growing: Mapping[str, float] = field(default_factory=dict)
-
-
-def lately_of(points: Mapping[str, Sequence[Point]], notes: Sequence[Noted]) -> Lately:
-    """``points``: what each pool did in that time; ``notes``: how many jobs were ready in it, minute by minute."""
-    lost = {pool: sum(point.figures.count("crashed") for point in steps) for pool, steps in points.items()}
-    growing = {pool: growth(notes, pool) for pool in points}
-    return Lately(
-        lost={pool: number for pool, number in lost.items() if number},
-        growing={pool: rate for pool, rate in growing.items() if rate},
-    )
+def growing(notes: Sequence[Noted], now: datetime) -> dict[str, float]:
+    """Pool → jobs that come to its line in a minute beyond those that leave it, where the line grows all the time."""
+    since = now - timedelta(minutes=MINUTES, seconds=30)  # notes are a minute apart, more or less
+    fresh = [note for note in notes if note.at >= since]
+    rates = {pool: growth(fresh, pool) for pool in (fresh[-1].ready if fresh else ())}
+    return {pool: rate for pool, rate in rates.items() if rate}
 
 
 def growth(notes: Sequence[Noted], pool: str) -> float:

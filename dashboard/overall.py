@@ -12,6 +12,7 @@ from typing import Any
 
 from dashboard.day import Day
 from dashboard.verdicts import Verdict
+from jobs.api import Noted
 from jobs.api.workflows import NodeCounts
 from jobs.exceptions import OutcomeUnknown, SchedulerError, StoreNewer, StoreRefused, StoreUnavailable
 
@@ -59,6 +60,7 @@ class Overall:
     held: tuple[dict[str, Any], ...] = ()  # hosts that are paused: id, hostname, and the pause of each
     overdue_since: datetime | None = None  # the first job that is due and that nobody puts in line: no host is alive
     day: Day | None = None
+    notes: tuple[Noted, ...] = ()  # how many jobs were ready in each pool, over the last hour
     silent: tuple[str, ...] = ()  # hosts that ended a short while ago and said nothing of it
     outdated: tuple[str, ...] = ()  # hosts that run an older release than the newest, and have for a while
     newest: str = ""  # the release of the host that started last

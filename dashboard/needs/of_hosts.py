@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.urls import reverse
 
-from dashboard import lately
 from dashboard.formats import count, plural
+from dashboard.lately import LOST_MINUTES
 from dashboard.needs.need import Need
 from dashboard.overall import Overall
 
@@ -43,7 +43,7 @@ def _of_lost_leases(overall: Overall) -> list[Need]:
     others = sum(1 for name, of_it in lost.items() if of_it and name != worst)
     more = f" and {plural(others, 'more pool')}" if others else ""
     cause = (
-        f"{count(number)} in the last {lately.MINUTES} minutes: their worker died, froze or was cut off. "
+        f"{count(number)} in the last {LOST_MINUTES} minutes: their worker died, froze or was cut off. "
         "The jobs run again, unless they have lost too many."
     )
     return [

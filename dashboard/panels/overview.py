@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from dashboard import evidence, needs, questions, reads, standing, trends
+from dashboard.day import MINUTES
 from dashboard.firings import Line
 from dashboard.links import jobs_url
 from dashboard.needs import Need
@@ -89,14 +90,16 @@ def _of_the_store(over: trends.Range, overall: Overall) -> dict[str, Any]:
     if overall.trouble:
         return {"chart": None, "hosts": []}
     steps = trends.Steps(reads.points("", over.minutes), over, overall.now)
-    return {"chart": trends.throughput(steps, reads.releases(over.minutes)), "hosts": by_host(reads.workers())}
+    day = overall.day
+    releases = day.releases if day and over.minutes <= MINUTES else reads.releases(over.minutes)
+    return {"chart": trends.throughput(steps, releases), "hosts": by_host(reads.workers())}
 
 
 def _notes(overall: Overall) -> Mapping[str, evidence.Evidence]:
     """Pool → how much was ready in it over the last hour."""
     if overall.trouble:
         return {}
-    return evidence.backlogs(reads.backlog(evidence.MINUTES), overall.now, [pool["name"] for pool in overall.pools])
+    return evidence.backlogs(overall.notes, overall.now, [pool["name"] for pool in overall.pools])
 
 
 def _next_to_fire(overall: Overall) -> list[Line]:

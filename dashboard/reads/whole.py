@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,13 +13,12 @@ import msgspec
 from dashboard.day import FINE_MINUTES, MINUTES, STEP, Day, day_of
 from dashboard.hosts import Fleet, fleet_of
 from dashboard.kept import Kept, KeptWhile
-from dashboard.lately import MINUTES as LATELY_MINUTES
-from dashboard.lately import Lately, lately_of
+from dashboard.lately import growing, lost_of
 from dashboard.mutes import Quiet
 from dashboard.overall import UNREACHABLE, LastKnown, Overall
 from dashboard.reads.of_store import flaws
 from jobs import api
-from jobs.api import JobFilter, Point, Snapshot, Worker
+from jobs.api import JobFilter, Noted, Point, Snapshot, Worker
 from jobs.api.workflows import NodeCounts
 from jobs.core.states import JobState
 
@@ -37,8 +37,10 @@ DAY_EVERY_SECONDS = 5.0
 FLEET_EVERY_SECONDS = 5.0
 """So often it is looked which hosts have gone silent or run old code."""
 
-LATELY_EVERY_SECONDS = 10.0
-"""So often it is read what each pool did in the last minutes: as often as the engine closes a step of its series."""
+NOTES_EVERY_SECONDS = 10.0
+"""So often it is read how many jobs were ready in the last hour, which hosts note once a minute."""
+
+NOTES_MINUTES = 60
 
 NODES_EVERY_SECONDS = 2.0
 """So often it is looked how the nodes of runs stand."""
@@ -60,14 +62,14 @@ _quiet_dead: KeptWhile[int] = KeptWhile(MUTES_EVERY_SECONDS, QUIET_SECONDS)
 _late: Kept[tuple[str, ...]] = Kept(LATE_EVERY_SECONDS)
 _day: Kept[Day] = Kept(DAY_EVERY_SECONDS)
 _fleet: Kept[Fleet] = Kept(FLEET_EVERY_SECONDS)
-_lately: Kept[Lately] = Kept(LATELY_EVERY_SECONDS)
+_notes: Kept[tuple[Noted, ...]] = Kept(NOTES_EVERY_SECONDS)
 _nodes: Kept[NodeCounts] = Kept(NODES_EVERY_SECONDS)
 _due: Kept[dict[str, datetime]] = Kept(LATE_EVERY_SECONDS)
 
 
 def forget() -> None:
     last_known.forget()
-    for kept in (_late, _day, _fleet, _lately, _nodes, _due, _mutes, _quiet_dead):
+    for kept in (_late, _day, _fleet, _notes, _nodes, _due, _mutes, _quiet_dead):
         kept.forget()
 
 
@@ -90,12 +92,15 @@ def _overall() -> Overall:
         fleet = _fleet.read(lambda: fleet_of(api.workers.list()))
         held = held_hosts(api.workers.list())  # what the snapshot has read
         overdue = _overdue(snapshot)
+        notes = _notes.read(lambda: tuple(api.stats.backlog(NOTES_MINUTES)))
         nodes = _nodes.read(api.workflows.node_counts)
         unlifted = tuple(
             {"kind": scope.kind, "name": scope.name, **msgspec.to_builtins(pause)}
             for scope, pause in api.scheduler.unlifted()
         )
-    lately = _last_minutes([pool.name for pool in snapshot.pools])
+    day = _last_day([pool.name for pool in snapshot.pools])
+    grows = growing(notes, snapshot.server_time)
+    lost = day.lost if day else {}
     held_all = msgspec.to_builtins(everything) if everything else None
     return Overall(
         pools=tuple(
@@ -105,8 +110,8 @@ def _overall() -> Overall:
                 "parked": pool.parked,
                 "hosts_paused": pool.hosts_paused,
                 "everything_paused": held_all,
-                "lost": lately.lost.get(pool.name, 0),
-                "growing": lately.growing.get(pool.name, 0.0),
+                "lost": lost.get(pool.name, 0),
+                "growing": grows.get(pool.name, 0.0),
             }
             for pool in snapshot.pools
         ),
@@ -119,7 +124,8 @@ def _overall() -> Overall:
         unlifted=unlifted,
         held=held,
         overdue_since=overdue,
-        day=_last_day(),
+        day=day,
+        notes=notes,
         silent=fleet.silent,
         outdated=fleet.outdated,
         newest=fleet.newest,
@@ -157,30 +163,18 @@ def _dead_that_are_muted(quiet: Quiet, dead: Mapping[str, int]) -> int:
     return _quiet_dead.read((quiet.subjects, tuple(dead.items())), look) if quiet else 0
 
 
-def _last_day() -> Day | None:
+def _last_day(pools: Sequence[str]) -> Day | None:
     """As it was last known where it cannot be added up in time: that is no reason to call the store away."""
     try:
         with api.budget(HISTORY_BUDGET_SECONDS):
-            return _day.read(_read_day)
+            return _day.read(lambda: _read_day(pools))
     except UNREACHABLE:
         return _day.last
 
 
-def _last_minutes(pools: Sequence[str]) -> Lately:
-    """As it was last known where it cannot be read in time, like the last day."""
-
-    def look() -> Lately:
-        return lately_of(api.stats.points_of_pools(pools, LATELY_MINUTES), api.stats.backlog(LATELY_MINUTES))
-
-    try:
-        with api.budget(HISTORY_BUDGET_SECONDS):
-            return _lately.read(look)
-    except UNREACHABLE:
-        return _lately.last or Lately()
-
-
-def _read_day() -> Day:
-    points = api.stats.points(None, MINUTES, step=STEP)
+def _read_day(pools: Sequence[str]) -> Day:
+    of_pools = api.stats.points_of_pools(pools, MINUTES, step=STEP)
+    points = [point for steps in of_pools.values() for point in steps]
 
     def since(at: datetime) -> Sequence[Point]:
         begun = at - TEN_SECONDS  # the step in which it came is told whole
@@ -189,7 +183,8 @@ def _read_day() -> Day:
             return [point for point in points if point.at >= at]
         return [point for point in api.stats.points(None, max(0.0, minutes)) if point.at >= begun]
 
-    return day_of(points, api.workers.releases(MINUTES), since, datetime.now(UTC))
+    now = datetime.now(UTC)
+    return replace(day_of(points, api.workers.releases(MINUTES), since, now), lost=lost_of(of_pools, now))
 
 
 last_known = LastKnown(_overall)

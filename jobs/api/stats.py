@@ -40,9 +40,9 @@ def points(
     return get_engine().stats.points(pool, minutes, type=type, step=step)
 
 
-def points_of_pools(pools: Sequence[str], minutes: float = 60) -> dict[str, list[Point]]:
+def points_of_pools(pools: Sequence[str], minutes: float = 60, *, step: int | None = None) -> dict[str, list[Point]]:
     """The same for each of these pools, in as few round trips as for one."""
-    return get_engine().stats.points_of_pools(pools, minutes)
+    return get_engine().stats.points_of_pools(pools, minutes, step=step)
 
 
 def by_pool_and_type() -> dict[str, dict[str, Figures]]:

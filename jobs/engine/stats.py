@@ -99,10 +99,12 @@ class Stats:
         """The same as objects, for whoever adds them up."""
         return self._series.points(self._topology.partitions(pool), minutes, type_name=type, step=step)
 
-    def points_of_pools(self, pools: Sequence[str], minutes: float = 60) -> dict[str, list[Point]]:
+    def points_of_pools(
+        self, pools: Sequence[str], minutes: float = 60, *, step: int | None = None
+    ) -> dict[str, list[Point]]:
         """The same for each of these pools."""
         groups = [self._topology.partitions(pool) for pool in pools]
-        return dict(zip(pools, self._series.points_of(groups, minutes), strict=True))
+        return dict(zip(pools, self._series.points_of(groups, minutes, step=step), strict=True))
 
     def durations(self, pool: str | None = None, minutes: float = 60, *, type: str | None = None) -> dict[str, Any]:
         """Waiting and running time over the last ``minutes``: ``wait`` and ``run`` as in ``series``."""

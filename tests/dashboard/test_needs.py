@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.test import Client
 
 from dashboard import needs, reads
-from dashboard.lately import growth
+from dashboard.lately import growing
 from dashboard.needs import Need
 from dashboard.reads import of_store
 from dashboard.verdicts import Verdict
@@ -42,7 +42,7 @@ class TestLostLeases:
         [need] = needs.needs(overall(pool("mail", lost=9), pool("billing", lost=2), pool("quiet", lost=0)))
 
         assert sentence(need) == "Leases of pool mail and 1 more pool were lost"
-        assert need.cause.startswith("11 in the last 10 minutes: their worker died, froze or was cut off.")
+        assert need.cause.startswith("11 in the last 15 minutes: their worker died, froze or was cut off.")
         assert need.url == "/dashboard/workers/"
 
     def test_workers_that_vanish_with_their_jobs_are_seen_on_the_overview(self, viewer: Client, shop: Shop) -> None:
@@ -58,7 +58,7 @@ class TestLostLeases:
         eventually(all_three)
         page = text(viewer.get("/dashboard/"))
 
-        assert "Leases of pool mail were lost 3 in the last 10 minutes" in page
+        assert "Leases of pool mail were lost 3 in the last 15 minutes" in page
         assert "python manage.py doctor" in page
 
 
@@ -119,15 +119,15 @@ def noted(ready: Sequence[int]) -> list[Noted]:
 
 class TestGrowth:
     def test_a_line_that_grows_all_the_time_is_told_with_how_fast_and_how_long_one_waits(self) -> None:
-        assert growth(noted([40 * minute for minute in range(11)]), "mail") == pytest.approx(40)
+        assert growing(noted([40 * minute for minute in range(11)]), NOW) == {"mail": pytest.approx(40)}
 
-        growing = pool("mail", ready=1_200, growing=40.2, predicted_wait_seconds=180.0)
-        [need] = needs.needs(overall(growing))
+        mail = pool("mail", ready=1_200, growing=40.2, predicted_wait_seconds=180.0)
+        [need] = needs.needs(overall(mail))
 
         assert sentence(need) == "Pool mail is growing"
         assert need.cause == ("1,200 jobs ready. 40 more come each minute than are done, and a new one waits 3 min.")
         assert need.action_url == "/dashboard/pools/?name=mail"
-        [late] = needs.needs(overall(growing | {"oldest_ready_age_seconds": 130.0}))
+        [late] = needs.needs(overall(mail | {"oldest_ready_age_seconds": 130.0}))
         assert sentence(late) == "Pool mail is 2 min 10 s behind"
         assert late.cause.endswith("40 more come each minute than are done, and a new one waits 3 min.")
 
@@ -147,13 +147,21 @@ class TestGrowth:
         ],
     )
     def test_nothing_else_is_called_growth(self, ready: list[int], why: str) -> None:
-        assert growth(noted(ready), "mail") == 0, why
+        assert growing(noted(ready), NOW) == {}, why
+
+    def test_how_it_grew_before_that_does_not_count(self) -> None:
+        grew = noted([40 * minute for minute in range(11)])
+
+        assert set(growing(grew, NOW)) == {"mail"}
+        assert growing(grew, NOW + timedelta(minutes=5)) == {}
+        assert growing(noted([*range(0, 2_000, 40), *[2_000] * 11]), NOW) == {}
 
     def test_a_line_that_is_worked_off_in_a_moment_may_grow(self) -> None:
         assert needs.needs(overall(pool("mail", ready=900, growing=90.0, predicted_wait_seconds=20.0))) == []
 
     def test_who_asks_when_it_drains_is_told(self, viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-        notes = noted([40 * minute for minute in range(1, 11)])
+        shift = datetime.now(UTC) - NOW
+        notes = [note._replace(at=note.at + shift) for note in noted([40 * minute for minute in range(1, 11)])]
         monkeypatch.setattr(api.stats, "backlog", lambda minutes: notes)
         monkeypatch.setattr("dashboard.standing.WAIT_THAT_MATTERS_SECONDS", 0.0)
         shop.worker(pools={"mail": 5})
