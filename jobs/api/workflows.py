@@ -33,7 +33,6 @@ from jobs.api.workflow_control import (
     waiting,
 )
 from jobs.api.workflow_runs import (
-    NodeCounts,
     RunPage,
     adocument,
     afirst_failures,
@@ -58,6 +57,7 @@ from jobs.api.workflow_runs import (
     wait,
 )
 from jobs.core.workflow import NodeView, RunFacts
+from jobs.engine.workflows import NodeCounts
 from jobs.runtime.controlling import RetryPlan
 
 if TYPE_CHECKING:
