@@ -44,7 +44,7 @@ def test_a_moment_from_now(seconds: float, text: str) -> None:
         ({"ready": 5, "workers": 0, "predicted_wait_seconds": 1.0}, "never"),
         ({"ready": 5}, "unknown"),
         ({"ready": 500, "predicted_wait_seconds": 660.0, "growing": 40.0}, "growing"),
-        ({"ready": 500, "predicted_wait_seconds": 8.0, "growing": 40.0}, "8.0 s"),
+        ({"ready": 500, "predicted_wait_seconds": 8.0, "growing": 40.0}, "8 s"),
         ({"ready": 500, "predicted_wait_seconds": 660.0, "growing": 40.0, "paused": {"by": "ana"}}, "paused"),
         ({"ready": 5, "paused": {"by": "ana"}}, "paused"),
         ({"ready": 5, "predicted_wait_seconds": 660.0, "everything_paused": {"by": "ana"}}, "paused"),
