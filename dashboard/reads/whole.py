@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ from jobs import api
 from jobs.api import JobFilter, Noted, Point, Snapshot, Worker
 from jobs.api.workflows import NodeCounts
 from jobs.core.states import JobState
+
+T = TypeVar("T")
 
 BUDGET_SECONDS = 1.5
 """So long a page waits for the store before it says that it is away."""
@@ -92,13 +94,14 @@ def _overall() -> Overall:
         fleet = _fleet.read(lambda: fleet_of(api.workers.list()))
         held = held_hosts(api.workers.list())  # what the snapshot has read
         overdue = _overdue(snapshot)
-        notes = _notes.read(lambda: tuple(api.stats.backlog(NOTES_MINUTES)))
-        nodes = _nodes.read(api.workflows.node_counts)
         unlifted = tuple(
             {"kind": scope.kind, "name": scope.name, **msgspec.to_builtins(pause)}
             for scope, pause in api.scheduler.unlifted()
         )
-    day = _last_day([pool.name for pool in snapshot.pools])
+    names = [pool.name for pool in snapshot.pools]
+    day = _as_known(_day, lambda: _read_day(names), HISTORY_BUDGET_SECONDS)
+    notes = _as_known(_notes, lambda: tuple(api.stats.backlog(NOTES_MINUTES))) or ()
+    nodes = _as_known(_nodes, api.workflows.node_counts)
     grows = growing(notes, snapshot.server_time)
     lost = day.lost if day else {}
     held_all = msgspec.to_builtins(everything) if everything else None
@@ -163,13 +166,13 @@ def _dead_that_are_muted(quiet: Quiet, dead: Mapping[str, int]) -> int:
     return _quiet_dead.read((quiet.subjects, tuple(dead.items())), look) if quiet else 0
 
 
-def _last_day(pools: Sequence[str]) -> Day | None:
-    """As it was last known where it cannot be added up in time: that is no reason to call the store away."""
+def _as_known(kept: Kept[T], read: Callable[[], T], seconds: float = BUDGET_SECONDS) -> T | None:
+    """As it was last known where it cannot be read, or not in time: that is no reason to call the store away."""
     try:
-        with api.budget(HISTORY_BUDGET_SECONDS):
-            return _day.read(lambda: _read_day(pools))
+        with api.budget(seconds):
+            return kept.read(read)
     except UNREACHABLE:
-        return _day.last
+        return kept.last
 
 
 def _read_day(pools: Sequence[str]) -> Day:

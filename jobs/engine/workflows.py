@@ -23,6 +23,7 @@ from jobs.exceptions import OutcomeUnknown, StoreUnavailable
 from jobs.store.codec.bodies import encode_header
 from jobs.store.codec.ids import new_head, route_in
 from jobs.store.codec.runs import encode_facts
+from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import WorkflowKeys, partition_keys
 
@@ -232,7 +233,8 @@ class Workflows(RunResults):
                 pipeline.hmget(self._keys(run_id).counts, "blocked", "skipped")
             return list(pipeline.execute())
 
-        found = [(int(waits or 0), int(skipped or 0)) for waits, skipped in self._store.read(counts)] if run_ids else []
+        stored = self._store.read(counts) if run_ids else []
+        found = [(whole_number(waits) or 0, whole_number(skipped) or 0) for waits, skipped in stored]
         waiting = [waits for waits, _ in found[: len(active[:limit])]]
         return NodeCounts(
             waiting=sum(waiting),

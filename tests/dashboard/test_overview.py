@@ -20,6 +20,7 @@ from jobs.api.workflows import NodeCounts
 from jobs.core.figures import Figures
 from jobs.models import Schedule
 from jobs.services import carrying
+from jobs.store.keys import RunKeys
 from tests.dashboard.browsing import tags, text
 from tests.dashboard.run_pages import NIGHTLY, links
 from tests.dashboard.seeding import Shop
@@ -306,3 +307,19 @@ def test_a_pool_that_nobody_serves_is_told_on_its_page_its_jobs_and_the_overview
     assert "No worker serves it; 1 job ready." in text(viewer.get("/dashboard/pools/?name=reports"))
     assert "No worker serves reports, where jobs are ready." in text(viewer.get("/dashboard/pools/"))
     assert re.search(r"[Nn]o worker", text(viewer.get(f"/dashboard/jobs/{job_id}/")))
+
+
+def test_one_spoilt_run_leaves_the_overview_as_it_is_known(viewer: Client, runs: Runs) -> None:
+    run = runs.start(*NIGHTLY)
+    client = runs.engine.store.client
+    keys = RunKeys(runs.engine.store.namespace, run)
+    client.hset(keys.counts, "blocked", "many")
+    assert "blocked 0" in text(viewer.get("/dashboard/"))
+
+    client.delete(keys.counts)
+    client.set(keys.counts, "no hash")
+    reads.forget()
+
+    page = text(viewer.get("/dashboard/"))
+    assert "blocked –" in page
+    assert "Something that is stored cannot be read" not in page
