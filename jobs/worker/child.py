@@ -32,6 +32,7 @@ from jobs.worker.executor import Execution, Executor
 from jobs.worker.fetcher import Fetcher
 from jobs.worker.flusher import Flusher
 from jobs.worker.isolation import Isolation
+from jobs.worker.ledger import Pen
 from jobs.worker.link import Link
 from jobs.worker.messages import (
     AloneEnded,
@@ -42,6 +43,7 @@ from jobs.worker.messages import (
     Drain,
     HandBack,
     Hold,
+    LedgerFull,
     Look,
     Lost,
     Message,
@@ -80,12 +82,19 @@ class Child:
     """``run`` returns the exit code, or the process ends inside it."""
 
     def __init__(
-        self, number: int, endpoint: socket.socket, cells_fd: int, options: WorkerOptions, host_id: str
+        self,
+        number: int,
+        link: socket.socket,
+        ledger: socket.socket,
+        cells_fd: int,
+        options: WorkerOptions,
+        host_id: str,
     ) -> None:
         engine = get_engine()
         self._options = options
         self._has_undertaker = bool(engine.settings.on_dead)
-        self._link = Link.of_child(endpoint)
+        self._link = Link.of_child(link)
+        self._ledger = Pen(ledger, on_full=lambda: self._link.send(LedgerFull()))
         self._cells = Cells(cells_fd)
         self._marks = Marks()
         self._loop = asyncio.new_event_loop()
@@ -180,10 +189,10 @@ class Child:
 
     def _announce(self, batch: Batch, ids: list[str]) -> None:
         self._marks.open(batch.token)
-        self._link.send(Opened(batch.number, batch.token, batch.route, ids, batch.leased_at))
+        self._ledger.write(Opened(batch.number, batch.token, batch.route, ids, batch.leased_at))
 
     def _on_closed(self, batch: int) -> None:
-        self._link.send(Closed(batch))
+        self._ledger.write(Closed(batch))
 
     def _on_burial(self) -> None:
         if self._has_undertaker:

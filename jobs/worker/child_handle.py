@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from math import inf
 from time import time
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from jobs.core.job import Route
 from jobs.runtime.process import is_stopped
 from jobs.worker.cells import Cells
+from jobs.worker.ledger import Ledger
 from jobs.worker.link import Link
 from jobs.worker.messages import CancelRequested, FromSupervisor, Opened, Report
 from jobs.worker.nursery import Conception
@@ -60,6 +61,7 @@ class ChildHandle:
         self.number = number
         self.id = worker_id
         self.link = Link.of_supervisor(conception.link)
+        self._ledger = Ledger(conception.ledger)
         self.cells = Cells(conception.cells_fd)
         os.close(conception.cells_fd)  # the mapping stays
         self.pid: int | None = None
@@ -100,28 +102,52 @@ class ChildHandle:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
+    def close(self) -> None:
+        """It is gone, and what it left was read."""
+        self.link.close()
+        self._ledger.close()
+
     # leases
 
-    def open_batch(self, opened: Opened) -> None:
-        with self._lock:
-            self._batches[opened.batch] = _OpenBatch(opened)
+    def read_ledger(self) -> None:
+        """Learns which batches it holds by now. Whatever is asked or told of its leases does so first."""
+        with self._reading():
+            pass
 
-    def close_batch(self, number: int) -> None:
+    def open_batch(self, opened: Opened) -> None:
+        """It holds one that is not in its ledger."""
         with self._lock:
-            if (batch := self._batches.pop(number, None)) is not None and self._cancelled_at:
-                self._forget_cancels(lambda lease: lease.token == batch.token)
+            self._open(opened)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Holds the lock, and knows what the child has written so far."""
+        with self._lock:
+            for entry in self._ledger.read():
+                if isinstance(entry, Opened):
+                    self._open(entry)
+                else:
+                    self._close(entry.batch)
+            yield
+
+    def _open(self, opened: Opened) -> None:
+        self._batches[opened.batch] = _OpenBatch(opened)
+
+    def _close(self, number: int) -> None:
+        if (batch := self._batches.pop(number, None)) is not None and self._cancelled_at:
+            self._forget_cancels(lambda lease: lease.token == batch.token)
 
     def leases(self, *, until: float = inf) -> tuple[int, list[HeldLease]]:
         """The number of the newest batch that was leased until then (monotonic), 0 where there is none; and all that it
         holds of this batch and those before it."""
-        with self._lock:
+        with self._reading():
             newest = max((number for number, batch in self._batches.items() if batch.leased_at <= until), default=0)
             held = [batch for number, batch in self._batches.items() if number <= newest]
             return newest, [lease for batch in held for lease in batch.leases()]
 
     def drop(self, leases: set[HeldLease]) -> None:
         """These need no renewal any more, though their batch is still open."""
-        with self._lock:
+        with self._reading():
             for batch in self._batches.values():
                 gone = {lease.id for lease in leases if lease.token == batch.token}
                 if not gone.isdisjoint(batch.ids):
@@ -130,7 +156,7 @@ class ChildHandle:
 
     def cancel(self, leases: list[HeldLease], moment: float) -> None:
         """Somebody asked for the end of these jobs, and was heard at this monotonic moment at the latest."""
-        with self._lock:
+        with self._reading():
             held = {batch.token for batch in self._batches.values()}
             leases = [lease for lease in leases if lease.token in held]  # with the others nobody would forget it
             for lease in leases:
@@ -143,7 +169,7 @@ class ChildHandle:
 
     def started(self) -> list[StartedLease]:
         """Jobs that run now, or ran when it died."""
-        with self._lock:
+        with self._reading():
             return [
                 StartedLease(HeldLease(batch.route, job.id, batch.token), job.started_at_ms, job.times_out_at)
                 for job in self.cells.started()

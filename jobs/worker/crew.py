@@ -20,10 +20,10 @@ from jobs.worker.messages import (
     AloneEnded,
     Buried,
     Bye,
-    Closed,
     Drain,
     HandBack,
     Hold,
+    LedgerFull,
     Look,
     Message,
     Opened,
@@ -219,10 +219,8 @@ class Crew:
 
     def _hear(self, child: ChildHandle, message: Message) -> None:
         match message:
-            case Opened():
-                child.open_batch(message)
-            case Closed(batch):
-                child.close_batch(batch)
+            case LedgerFull():
+                child.read_ledger()
             case RunAlone():
                 self._isolate(message, child)
             case Report():
@@ -270,7 +268,7 @@ class Crew:
         del self._children[child.number]
         self.children = list(self._children.values())
         self._settler.take_over(child, reason)
-        child.link.close()
+        child.close()
         if child.suspect is not None:
             lease = child.suspect.lease
             child.suspect.asker.send(AloneEnded((lease.id, lease.token)))

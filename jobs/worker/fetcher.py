@@ -45,7 +45,7 @@ REFRESH_SECONDS = 20.0
 
 
 class Fetcher(threading.Thread):
-    """One for each child. ``announce`` tells the supervisor of a batch before any of its jobs can start."""
+    """One for each child. ``announce`` writes a batch into the ledger before any of its jobs can start."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ UNFLUSHED_LIMIT = 5000
 
 class Intake:
     """Belongs to whoever leases just then. ``lines``: by pool, they may become more. ``is_open``: whether anything is
-    taken now. ``announce`` tells the supervisor of a batch before any of its jobs can start; ``on_spent`` is told when
+    taken now. ``announce`` writes a batch into the ledger before any of its jobs can start; ``on_spent`` is told when
     ``max_jobs`` have been taken."""
 
     def __init__(

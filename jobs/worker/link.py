@@ -91,11 +91,14 @@ class Link:
 
         Does not wait for end-of-file: a program that the peer started may have inherited its end, and live on.
         """
-        self._socket.setblocking(False)
-        with contextlib.suppress(OSError):
-            while chunk := self._socket.recv(1 << 16):
-                self._buffer += chunk
         self.closed = True
+        return self.receive_all()
+
+    def receive_all(self) -> list[Any]:
+        """All whole messages that are there, however many. Does not wait, and does not notice the end of the peer."""
+        with contextlib.suppress(OSError):
+            while chunk := self._socket.recv(1 << 16, socket.MSG_DONTWAIT):
+                self._buffer += chunk
         return self._whole_messages()
 
     def close(self) -> None:

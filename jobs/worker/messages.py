@@ -22,11 +22,7 @@ class RunAlone(Message):
     clock_offset: float  # server ms minus monotonic ms
 
 
-# child → supervisor
-
-
-class Ready(Message):
-    """Connected and about to lease for the first time."""
+# child → supervisor, in the ledger
 
 
 class Opened(Message):
@@ -43,6 +39,17 @@ class Closed(Message):
     """Every job of the batch has ended and the store knows."""
 
     batch: int
+
+
+# child → supervisor, on the link
+
+
+class Ready(Message):
+    """Connected and about to lease for the first time."""
+
+
+class LedgerFull(Message):
+    """Read the ledger: an entry waits for room in it."""
 
 
 class Report(Message):
@@ -131,7 +138,7 @@ class HandBack(Message):
     charged: bool = True
 
 
-FromChild = Ready | Opened | Closed | RunAlone | Report | Buried | Retiring | Bye
+FromChild = Ready | LedgerFull | RunAlone | Report | Buried | Retiring | Bye
 FromSupervisor = (
     Serve | Hold | RunAlone | Look | Reconsider | AloneEnded | Lost | CancelRequested | Drain | Stop | HandBack
 )

@@ -25,10 +25,10 @@ from jobs.runtime.process import die_with_parent
 from jobs.runtime.signals import wake_at_shutdown, wake_only
 from jobs.worker import cells
 
-ChildMain = Callable[[int, socket.socket, int], int]
-"""``main(number, link endpoint, descriptor of the cells) -> exit code``: all of a child's life."""
+ChildMain = Callable[[int, socket.socket, socket.socket, int], int]
+"""``main(number, ends of link and ledger, descriptor of the cells) -> exit code``: all of a child's life."""
 
-_REQUEST = struct.Struct("!I")  # number of the child to make; the two descriptors travel beside it
+_REQUEST = struct.Struct("!I")  # number of the child to make; the three descriptors travel beside it
 _EVENT = struct.Struct("!cIi")  # kind, number, pid or exit code
 _BORN, _ENDED = b"B", b"E"
 
@@ -43,6 +43,7 @@ class Conception(NamedTuple):
     """The supervisor's ends of what it shares with a child that is about to be born."""
 
     link: socket.socket
+    ledger: socket.socket
     cells_fd: int
 
 
@@ -73,15 +74,18 @@ class Nursery:
 
     def request(self, number: int) -> Conception:
         """Ask for child ``number``; ``Born`` comes as an event."""
-        mine, theirs = socket.socketpair()
+        link, its_link = socket.socketpair()
+        ledger, its_ledger = socket.socketpair()
         cells_fd = cells.create()
         try:
-            socket.send_fds(self._socket, [_REQUEST.pack(number)], [theirs.fileno(), cells_fd])
+            descriptors = [its_link.fileno(), its_ledger.fileno(), cells_fd]
+            socket.send_fds(self._socket, [_REQUEST.pack(number)], descriptors)
         except OSError as error:
             raise NurseryDied from error
         finally:
-            theirs.close()
-        return Conception(mine, cells_fd)
+            its_link.close()
+            its_ledger.close()
+        return Conception(link, ledger, cells_fd)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -138,17 +142,18 @@ class _NurseryProcess:
                 self._end()
 
     def _serve_request(self) -> bool:
-        data, descriptors, _, _ = socket.recv_fds(self._requests, _REQUEST.size, 2)
+        data, descriptors, _, _ = socket.recv_fds(self._requests, _REQUEST.size, 3)
         if not data:
             return False
         (number,) = _REQUEST.unpack(data)
-        link = socket.socket(fileno=descriptors[0])
+        link, ledger = (socket.socket(fileno=descriptor) for descriptor in descriptors[:2])
         nursery = os.getpid()
         pid = _fork()
         if pid == 0:
-            self._be_child(number, link, descriptors[1], nursery)
+            self._be_child(number, link, ledger, descriptors[2], nursery)
         link.close()
-        os.close(descriptors[1])
+        ledger.close()
+        os.close(descriptors[2])
         if pid is None:
             self._tell(_ENDED, number, os.EX_OSERR)
             return True
@@ -156,14 +161,16 @@ class _NurseryProcess:
         self._tell(_BORN, number, pid)
         return True
 
-    def _be_child(self, number: int, link: socket.socket, cells_fd: int, nursery: int) -> NoReturn:
+    def _be_child(
+        self, number: int, link: socket.socket, ledger: socket.socket, cells_fd: int, nursery: int
+    ) -> NoReturn:
         exit_code = 1
         try:
             self._requests.close()
             die_with_parent(nursery)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            exit_code = self._child_main(number, link, cells_fd)
+            exit_code = self._child_main(number, link, ledger, cells_fd)
         except BaseException:
             traceback.print_exc()
         finally:

@@ -378,5 +378,7 @@ class Supervisor:
         }
 
 
-def _child_main(options: WorkerOptions, host_id: str, number: int, link: socket.socket, cells_fd: int) -> int:
-    return Child(number, link, cells_fd, options, host_id).run()
+def _child_main(
+    options: WorkerOptions, host_id: str, number: int, link: socket.socket, ledger: socket.socket, cells_fd: int
+) -> int:
+    return Child(number, link, ledger, cells_fd, options, host_id).run()

@@ -31,12 +31,15 @@ class Cradle:
 
     def __init__(self) -> None:
         self.links: list[Link] = []
+        self.pens: list[socket.socket] = []
         self.events: list[Born | Ended] = []
 
     def request(self, number: int) -> Conception:
-        ours, theirs = socket.socketpair()
-        self.links.append(Link.of_child(theirs))
-        return Conception(ours, cells.create())
+        link, its_link = socket.socketpair()
+        ledger, its_ledger = socket.socketpair()
+        self.links.append(Link.of_child(its_link))
+        self.pens.append(its_ledger)
+        return Conception(link, ledger, cells.create())
 
     def bear(self, number: int) -> None:
         self.events.append(Born(number, os.getpid()))
@@ -108,9 +111,9 @@ class House:
 
     def close(self) -> None:
         for child in self.crew.children:
-            child.link.close()
-        for link in self.cradle.links:
-            link.close()
+            child.close()
+        for end in (*self.cradle.links, *self.cradle.pens):
+            end.close()
         self.selector.close()
 
     def _child(self, number: int) -> ChildHandle:

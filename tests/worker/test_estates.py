@@ -11,13 +11,12 @@ import pytest
 from jobs.core.job import Job
 from jobs.core.states import JobState
 from jobs.engine import Engine, new_token
-from jobs.worker.cells import Cells
 from jobs.worker.child_handle import ChildHandle, HeldLease
 from jobs.worker.leases import CrashSettler
 from jobs.worker.messages import Opened
 from jobs.worker.options import WorkerOptions
 from tests.worker.conftest import ROUTE, Parts
-from tests.worker.handles import child_handle
+from tests.worker.handles import OtherSide, child_handle
 
 LATER = inf
 BEFORE = 0.0
@@ -26,15 +25,15 @@ BEFORE = 0.0
 class Estate:
     """Four jobs in the hands of one child: three have begun, the last has not."""
 
-    def __init__(self, parts: Parts, child: ChildHandle, memory: Cells) -> None:
+    def __init__(self, parts: Parts, child: ChildHandle, other: OtherSide) -> None:
         self.engine: Engine = parts.engine
         parts.enqueue(count=4, max_retries=1)
         token = new_token()
         leased = self.engine.leases.lease(ROUTE, worker="host.1", token=token, limit=10, lease_ms=10_000).jobs
         self.ids = [job.id for job in leased]
-        self.memory = memory
+        self.memory = other.memory
         self.child = child
-        self.child.open_batch(Opened(1, token, ROUTE, self.ids))
+        other.ledger.write(Opened(1, token, ROUTE, self.ids))
         self.token = token
         self.settler = CrashSettler(self.engine, WorkerOptions())
 
@@ -56,7 +55,7 @@ class Estate:
 @pytest.fixture
 def estate(parts: Parts) -> Iterator[Estate]:
     with child_handle() as (child, other):
-        yield Estate(parts, child, other.memory)
+        yield Estate(parts, child, other)
 
 
 def test_a_worker_that_died_is_charged_to_all_that_had_begun(estate: Estate) -> None:

@@ -12,13 +12,14 @@ from jobs.worker.link import Link
 from jobs.worker.messages import (
     AloneEnded,
     Bye,
-    Closed,
     Drain,
     HandBack,
     Hold,
+    LedgerFull,
     Lost,
-    Opened,
+    Ready,
     Report,
+    Retiring,
     RunAlone,
     Serve,
     Stop,
@@ -38,7 +39,7 @@ def ends() -> Iterator[tuple[Link, Link]]:
 
 def test_messages_arrive_whole_and_in_order_in_both_directions(ends: tuple[Link, Link]) -> None:
     supervisor, child = ends
-    up = [Opened(1, "token", Route("default", 1, 0), ["a", "b"]), Closed(1), Report({"default": 3}, 1, 2, None, False)]
+    up = [Ready(), LedgerFull(), Report({"default": 3}, 1, 2, None, False), Retiring("enough"), Bye(2)]
     down = [
         Serve(),
         Serve(True),
@@ -69,7 +70,7 @@ def test_a_leased_job_survives_the_way(ends: tuple[Link, Link]) -> None:
 
 def test_a_frame_larger_than_any_buffer_arrives(ends: tuple[Link, Link]) -> None:
     supervisor, child = ends
-    large = Opened(1, "token", Route("default", 1, 0), ["x" * 200] * 1000)
+    large = Retiring("x" * 200_000)
     sender = threading.Thread(target=child.send, args=(large,))
     sender.start()
 
@@ -113,9 +114,9 @@ def test_the_end_of_the_peer_closes_the_link_and_sending_says_so(ends: tuple[Lin
 def test_the_rest_is_read_without_waiting_for_those_who_inherited_the_other_end(ends: tuple[Link, Link]) -> None:
     supervisor, child = ends
     heir = os.dup(child.fileno())
-    child.send(Closed(1))
-    child.send(Closed(2))
+    child.send(Retiring("enough"))
+    child.send(Bye(2))
 
-    assert supervisor.receive_rest() == [Closed(1), Closed(2)]
+    assert supervisor.receive_rest() == [Retiring("enough"), Bye(2)]
     assert supervisor.closed
     os.close(heir)

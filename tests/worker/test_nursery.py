@@ -17,7 +17,7 @@ def fork_or_fail():
         return fork()
     raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-def wait_for_word(number, link, cells_fd):
+def wait_for_word(number, link, ledger, cells_fd):
     return len(link.recv(1))
 
 os.fork = fork_or_fail

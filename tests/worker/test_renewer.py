@@ -14,7 +14,7 @@ from jobs.engine import new_token
 from jobs.exceptions import StoreUnavailable
 from jobs.worker.child_handle import ChildHandle
 from jobs.worker.leases import HOMELESS_SECONDS, Renewer
-from jobs.worker.messages import CancelRequested, Lost, Message, Opened
+from jobs.worker.messages import CancelRequested, Closed, Lost, Message, Opened
 from jobs.worker.options import WorkerOptions
 from tests.worker.conftest import ROUTE, Parts
 from tests.worker.handles import OtherSide, child_handle
@@ -30,7 +30,8 @@ class Leased:
         leased = self.engine.leases.lease(ROUTE, worker="host.1", token=self.token, limit=10, lease_ms=10_000).jobs
         self.ids = [job.id for job in leased]
         child.pid = os.getpid()
-        child.open_batch(Opened(1, self.token, ROUTE, self.ids))
+        self.ledger = other.ledger
+        self.ledger.write(Opened(1, self.token, ROUTE, self.ids))
         self._other = other
         self.child = child
         self.renewer = Renewer(self.engine, lambda: [child], WorkerOptions(lease_seconds=10.0))
@@ -81,13 +82,12 @@ def test_a_rumour_that_is_not_true_changes_nothing(leased: Leased) -> None:
 
 def test_a_rumour_that_comes_before_its_lease_is_not_forgotten(leased: Leased) -> None:
     """The child has taken the job, or a process of its own was made for it, and the host has not heard so yet."""
-    opened = Opened(1, leased.token, ROUTE, leased.ids)
-    leased.child.close_batch(1)
+    leased.ledger.write(Closed(1))
     leased.engine.jobs.cancel(leased.ids[1])
     leased.renewer.hear([leased.ids[1]])
 
     assert leased.renewer.tick() <= HOMELESS_SECONDS
-    leased.child.open_batch(opened)
+    leased.ledger.write(Opened(1, leased.token, ROUTE, leased.ids))
     leased.renewer.tick()
 
     assert leased.told() == [CancelRequested([(leased.ids[1], leased.token)])]
@@ -174,7 +174,7 @@ def test_a_job_that_was_handed_back_and_taken_again_is_still_renewed(
     job_id, token = leased.ids[0], new_token()
     leased.engine.leases.release(ROUTE, [(job_id, leased.token)])
     again = leased.engine.leases.lease(ROUTE, worker="host.1", token=token, limit=1, lease_ms=10_000).jobs
-    leased.child.open_batch(Opened(2, token, ROUTE, [job.id for job in again]))
+    leased.ledger.write(Opened(2, token, ROUTE, [job.id for job in again]))
 
     leased.renew()
 
@@ -189,7 +189,7 @@ def test_what_was_leased_a_moment_ago_is_renewed_with_the_next_round(leased: Lea
     """Most of it has ended by then."""
     renewed_before = leased.renewed_at()
     fresh = Opened(2, new_token(), ROUTE, ["gone by then"], leased_at=monotonic())
-    leased.child.open_batch(fresh)
+    leased.ledger.write(fresh)
 
     leased.renew()
 
@@ -197,7 +197,7 @@ def test_what_was_leased_a_moment_ago_is_renewed_with_the_next_round(leased: Lea
     assert leased._other.memory.renewed_at(2) == 0.0
     assert leased.told() == [], "it was asked about"
 
-    leased.child.open_batch(msgspec.structs.replace(fresh, leased_at=monotonic() - 5.0))
+    leased.ledger.write(msgspec.structs.replace(fresh, leased_at=monotonic() - 5.0))
     leased.renew()
     assert leased.told() == [Lost([("gone by then", fresh.token)])]
     assert leased._other.memory.renewed_at(2) > 0.0
@@ -205,8 +205,8 @@ def test_what_was_leased_a_moment_ago_is_renewed_with_the_next_round(leased: Lea
 
 def test_an_old_lease_that_came_behind_a_fresh_one_is_renewed(leased: Leased) -> None:
     """An answer that was long on its way has the later number, and no time to wait for the next round."""
-    leased.child.open_batch(Opened(2, new_token(), ROUTE, [], leased_at=monotonic()))
-    leased.child.open_batch(Opened(3, new_token(), ROUTE, [], leased_at=monotonic() - 5.0))
+    leased.ledger.write(Opened(2, new_token(), ROUTE, [], leased_at=monotonic()))
+    leased.ledger.write(Opened(3, new_token(), ROUTE, [], leased_at=monotonic() - 5.0))
 
     leased.renew()
 

@@ -8,11 +8,10 @@ import pytest
 
 from jobs.conf import Settings
 from jobs.core.job import Route
-from jobs.worker.cells import Cells
 from jobs.worker.child_handle import ChildHandle, HeldLease
-from jobs.worker.messages import Opened
+from jobs.worker.messages import Closed, Opened
 from jobs.worker.watchdog import FROZEN_SECONDS, LOOK_SECONDS, Watchdog
-from tests.worker.handles import child_handle
+from tests.worker.handles import OtherSide, child_handle
 
 ROUTE = Route("default", 1, 0)
 
@@ -20,11 +19,12 @@ ROUTE = Route("default", 1, 0)
 class Kennel:
     """A watchdog, its clock, and a child that it watches, of which only the shared memory is real."""
 
-    def __init__(self, child: ChildHandle, memory: Cells) -> None:
+    def __init__(self, child: ChildHandle, other: OtherSide) -> None:
         self.now = 1000.0
         self.condemned: list[list[str]] = []
         self.child = child
-        self.memory = memory
+        self.memory = other.memory
+        self.ledger = other.ledger
         self.watchdog = Watchdog(
             Settings(hard_timeout_grace=5.0, cancel_grace=2.0),
             lambda child, overdue: self.condemned.append([started.lease.id for started in overdue]),
@@ -33,7 +33,7 @@ class Kennel:
 
     def start_job(self, job_id: str, *, times_out_in: float = float("inf")) -> HeldLease:
         batch = len(self.child.leases()[1]) + 1
-        self.child.open_batch(Opened(batch, f"token-{batch}", ROUTE, [job_id]))
+        self.ledger.write(Opened(batch, f"token-{batch}", ROUTE, [job_id]))
         self.memory.new_cell().enter(batch, job_id, 1, self.now + times_out_in)
         return HeldLease(ROUTE, job_id, f"token-{batch}")
 
@@ -46,7 +46,7 @@ class Kennel:
 @pytest.fixture
 def kennel() -> Iterator[Kennel]:
     with child_handle() as (child, other):
-        yield Kennel(child, other.memory)
+        yield Kennel(child, other)
 
 
 def test_a_job_over_time_has_its_grace_and_no_more(kennel: Kennel) -> None:
@@ -79,7 +79,8 @@ def test_a_cancelled_job_has_both_graces(kennel: Kennel) -> None:
 def test_the_cancel_of_a_job_that_has_ended_is_forgotten(kennel: Kennel) -> None:
     lease = kennel.start_job("deaf")
     kennel.child.cancel([lease], kennel.now)
-    kennel.child.close_batch(1)
+    kennel.ledger.write(Closed(1))
+    kennel.look_for(LOOK_SECONDS)
     assert kennel.child.cancelled_at(lease) == float("inf")
 
     kennel.child.cancel([lease], kennel.now)  # by a renewal that was under way
