@@ -171,7 +171,7 @@ let refreshedAt = Date.now();
 let took = 0;
 
 function refreshSoon(atOnce) {
-  if (!panel || document.hidden) return;
+  if (!panel || document.hidden || held) return;
   // What the server needs long for is asked for rarely: at most a tenth of the time is spent on it.
   const gap = Math.max(Number(panel.dataset.refresh) * 1000, took * 10);
   const wait = atOnce ? 0 : Math.max(0, refreshedAt + gap - Date.now());
@@ -373,7 +373,8 @@ const live = new Live({
 
 function togglePause() {
   held = held ? undefined : { since: Date.now(), figures: known };
-  if (!held) live.resume(); // all figures come anew
+  if (held) timer = clearTimeout(timer); // what was about to be fetched comes when the page goes on
+  else live.resume(); // with all figures anew
   say();
   pauseButton.setAttribute("aria-pressed", String(Boolean(held)));
   pauseButton.querySelector(".wide").textContent = held ? "Go on" : "Hold";

@@ -324,16 +324,21 @@ class TestLine:
     def test_paused_it_shows_nothing_new_until_it_goes_on(self, visit: Visit, shop: Shop) -> None:
         page = visit("viewer")
         settle(page)
-        page.get_by_role("button", name="Hold live updates").click()
+        page.evaluate("document.getElementById('panel').dataset.refresh = '1'")
+        shop.many(1)
+        expect(page.locator('[data-figure="states.ready"]')).to_have_text("1")
+        page.get_by_role("button", name="Hold live updates").click()  # while the panel is about to be fetched anew
         line = page.locator("#live")
-        expect(line).to_contain_text(re.compile(r"On hold since \d\d:\d\d:\d\d · 0 changes"))
+        expect(line).to_contain_text(re.compile(r"On hold since \d\d:\d\d:\d\d · \d+ changes?"))
 
         shop.many(5)
         expect(line).to_contain_text(re.compile(r"· [1-9]\d* changes"))
-        expect(page.locator('[data-figure="states.ready"]')).to_have_text("0")
+        page.wait_for_timeout(1_200)
+        expect(page.locator('[data-figure="states.ready"]')).to_have_text("1")
+        expect(line).to_contain_text(re.compile(r"· [1-9]\d* changes"))
 
         page.get_by_role("button", name="Go on").click()
-        expect(page.locator('[data-figure="states.ready"]')).to_have_text("5")
+        expect(page.locator('[data-figure="states.ready"]')).to_have_text("6")
 
     def test_a_tab_that_is_hidden_before_its_socket_is_open_leaves_neither_error_nor_socket(
         self, visit: Visit, complaints: Complaints
