@@ -11,6 +11,7 @@ export function picking() {
     if (event.target.matches?.("[data-pick-all]")) for (const box of boxes()) box.checked = event.target.checked;
     show();
   });
+  show(); // of rows that were picked before this came, or that the browser remembers
 }
 
 const boxes = () => [...document.querySelectorAll(BOXES)];

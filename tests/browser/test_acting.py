@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from jobs import job
 from jobs.registry import registry
@@ -125,3 +125,18 @@ def test_a_view_is_saved_without_script_too(visit: Visit, shop: Shop) -> None:
     expect(page.get_by_role("link", name="Dead in the EU")).to_have_attribute("aria-current", "true")
     page.get_by_role("button", name="Forget the view").click()
     expect(page.get_by_role("link", name="Dead in the EU")).to_have_count(0)
+
+
+def test_what_was_picked_before_the_script_came_is_counted_once_it_is_there(visit: Visit, shop: Shop) -> None:
+    shop.dead()
+    page, held = visit("operator", "/livez"), list[Route]()
+    page.route("**/picking.js", lambda route: held.append(route))
+    with page.expect_request("**/picking.js"):
+        page.goto(page.url.replace("/livez", "/dashboard/dead/"))
+    page.locator("#rows [name=id]").check()
+    expect(page.locator("[data-selected]")).to_have_text("With selected jobs")
+
+    held[0].continue_()
+
+    expect(page.locator("[data-selected]")).to_have_text("1 selected")
+    expect(page.locator("#rows > tr.is-picked")).to_have_count(1)
