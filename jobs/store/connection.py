@@ -112,6 +112,7 @@ class Store:
     def describe(self) -> dict[str, Any]:
         """What the server says of itself: ``url`` (no password), ``info`` (flat), ``time_ms``, ``config`` (what may
         be read)."""
+        told = self.inform()  # first: where the server is away each question waits for it
         config: dict[str, str] = {}
         for name in ("save", "appendonly", "appendfsync", "maxmemory-policy", "databases"):
             try:
@@ -119,7 +120,7 @@ class Store:
             except SchedulerError:
                 continue  # managed servers refuse CONFIG
         return {
-            **self.inform(),
+            **told,
             "time_ms": self.time_ms(),
             "config": config,
         }

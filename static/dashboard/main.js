@@ -229,12 +229,20 @@ function reading() {
   return selection && !selection.isCollapsed && panel.contains(selection.anchorNode);
 }
 
+/** The text at this address; nothing where it is not to be shown: there is none, or the reader has begun to read. */
+async function fragment(url) {
+  const asked = held;
+  const response = await fetch(url, { headers: { Accept: "text/html" } });
+  if (response.status === 404) location.reload();
+  const text = await response.text();
+  return response.ok && !reading() && held === asked ? text : "";
+}
+
 async function fetchPanel() {
-  const response = await fetch(panel.dataset.fragment, { headers: { Accept: "text/html" } });
-  if (response.status === 404) return location.reload();
-  if (!response.ok || reading()) return;
+  const text = await fragment(panel.dataset.fragment);
+  if (!text) return;
   const focused = panel.contains(document.activeElement);
-  morph(panel, await response.text());
+  morph(panel, text);
   offer(panel);
   charts();
   // A button whose action is over takes the focus with it; the next Tab goes on from the page, not from its top.
@@ -254,9 +262,9 @@ async function fetchRows() {
     if (url.href.length > LONGEST_ADDRESS) break;
     url.searchParams.append("shown", row.dataset.key);
   }
-  const response = await fetch(url, { headers: { Accept: "text/html" } });
-  if (!response.ok || reading()) return;
-  const sent = new DOMParser().parseFromString(await response.text(), "text/html");
+  const text = await fragment(url);
+  if (!text) return;
+  const sent = new DOMParser().parseFromString(text, "text/html");
   const rows = new Map([...body.children].map((row) => [row.dataset.key, row]));
   for (const wanted of sent.querySelectorAll("tr")) {
     const row = rows.get(wanted.dataset.key);

@@ -340,6 +340,25 @@ class TestLine:
         page.get_by_role("button", name="Go on").click()
         expect(page.locator('[data-figure="states.ready"]')).to_have_text("6")
 
+    def test_what_was_on_its_way_when_it_was_paused_is_not_shown(self, visit: Visit, shop: Shop) -> None:
+        page = visit("viewer")
+        settle(page)
+        under_way: list[Route] = []
+        page.route("**/fragments/**", lambda route: under_way.append(route))
+        page.evaluate("document.getElementById('panel').dataset.refresh = '0.1'")
+        shop.many(1)
+        expect(page.locator('[data-figure="states.ready"]')).to_have_text("1")
+        eventually(lambda: page.evaluate("true") and under_way)
+        page.get_by_role("button", name="Hold live updates").click()
+        shop.many(5)
+        expect(page.locator("#live")).to_contain_text(re.compile(r"· [1-9]\d* changes"))
+
+        with page.expect_response("**/fragments/**"):
+            under_way[0].continue_()
+        page.wait_for_timeout(300)
+
+        expect(page.locator('[data-figure="states.ready"]')).to_have_text("1")
+
     def test_a_tab_that_is_hidden_before_its_socket_is_open_leaves_neither_error_nor_socket(
         self, visit: Visit, complaints: Complaints
     ) -> None:
