@@ -17,7 +17,7 @@ from tests.browser.web import WebProcess, environment_of
 from tests.dashboard.seeding import Shop
 from tests.support.wait import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 EVENTS_A_SECOND, SECONDS = 10_000, 10
 A_STEP = 1_000

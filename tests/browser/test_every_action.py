@@ -18,6 +18,8 @@ from tests.browser.conftest import Site
 from tests.dashboard.seeding import Shop
 from tests.support.runs import Runs
 
+pytestmark = pytest.mark.thorough
+
 ANSWERS = {
     "priority": "7",
     "to": "elsewhere",

@@ -137,6 +137,7 @@ class TestAxe:
 
             assert findings_in_every_look(page) == [], path
 
+    @pytest.mark.thorough
     def test_empty_pages_say_so_and_the_login(self, visit: Visit) -> None:
         page = visit("administrator")
         for path in (*PAGES, "/dashboard/jobs/gone/", "/nowhere"):
@@ -184,6 +185,7 @@ LINKS_CUT_AWAY = """() => {
 """Links that the keyboard reaches and nobody sees: beyond the end of a line that is cut."""
 
 
+@pytest.mark.thorough
 def test_no_page_scrolls_sideways(visit: Visit, full: dict[str, str]) -> None:
     page = visit("owner")
     jobs = [f"/dashboard/jobs/{job_id}/" for job_id in full.values()]

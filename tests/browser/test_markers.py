@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 from django.urls import NoReverseMatch, reverse
 from playwright.sync_api import Page
 
@@ -13,6 +14,8 @@ from tests.browser.test_everywhere import PAGES
 from tests.dashboard.test_markers import MARK
 from tests.dashboard.test_markers import jobs as jobs
 from tests.dashboard.test_markers import rows as rows
+
+pytestmark = pytest.mark.thorough
 
 MADE = "[...document.querySelectorAll('[mark], [onmark]')].map((each) => each.outerHTML)"
 """Elements and attributes that a marker became."""

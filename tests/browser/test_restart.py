@@ -68,6 +68,7 @@ def shown(page: Page) -> int:
     return int(found[1].replace(",", "")) if found else 0
 
 
+@pytest.mark.thorough
 def test_a_bulk_operation_outlives_the_web_process_and_is_cancelled_midway_from_the_next_one(
     hosts: list[Host], web: WebProcess, page: Page, complaints: Complaints
 ) -> None:

@@ -15,7 +15,7 @@ from jobs.services.bulk import BulkWorker
 from tests.dashboard.seeding import Shop
 from tests.support.wait import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.thorough, pytest.mark.django_db, pytest.mark.timeout(600)]
 
 JOBS, AT_ONCE = 100_000, 5_000
 LONGEST = 240.0

@@ -23,7 +23,7 @@ from tests.dashboard.conftest import Count
 from tests.dashboard.seeding import Shop
 from tests.dashboard.test_matrix import Things, addresses, concrete
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.thorough, pytest.mark.django_db]
 
 LONG = 700  # of each of some forty words: servers take no longer address than 64 KB
 HOSTILE = {

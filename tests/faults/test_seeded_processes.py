@@ -14,7 +14,7 @@ TEETH = replace(SHORT, jobs=400, seconds=5, server_kills=0, patience=0)
 
 
 @pytest.mark.faults
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PROCESS_BUGS)
 def test_a_bug_in_every_process_of_a_fault_run_is_caught(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
