@@ -64,7 +64,7 @@ def test_a_change_restarts_the_host_in_place_and_a_broken_one_is_waited_out(host
 
 def test_a_host_that_is_ending_does_not_begin_again_for_a_change(host: Host, source: Path) -> None:
     job = enqueue("reload.sleep", {"seconds": 4.0}, allow_unknown=True)
-    eventually(lambda: get_job(job.id).state == JobState.LEASED)
+    eventually(lambda: get_job(job.id).is_running)  # one that has not begun is handed back
 
     host.signal(signal.SIGTERM)
     eventually(lambda: "stopping" in host.log)
