@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,60 +18,27 @@ from dashboard.standing import growth_of, is_late, pause_of, paused_words, unser
 
 def pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
     name, ready = pool["name"], pool["ready"]
-    url = jobs_url(pool=name, state="ready")
     oldest = pool["oldest_ready_age_seconds"]
+    need = partial(Need, "warning", "Pool ", name, jobs_url(pool=name, state="ready"), about=("pool", name))
     if pause_of(pool):
         if ready and pool["paused"] and is_forgotten(pool["paused"], overall):
             cause = f"{paused_words(pool['paused'])} Nothing says when it ends."
-            return [
-                Need(
-                    "warning",
-                    "Pool ",
-                    name,
-                    url,
-                    f" is paused with {plural(ready, 'ready job')}",
-                    cause,
-                    action="Show the jobs",
-                    about=("pool", name),
-                )
-            ]
+            return [need(f" is paused with {plural(ready, 'ready job')}", cause, action="Show the jobs")]
         return []
     if unserved(pool):
         waited = f"The oldest has waited {duration(oldest)}. " if oldest else ""
         only = "No worker of this pool is alive." if overall.workers else "No worker is alive at all."
-        return [
-            Need(
-                "warning",
-                "Pool ",
-                name,
-                url,
-                f" has {plural(ready, 'ready job')} and no worker",
-                waited + only,
-                command=f"python manage.py runworkers --pool {name}",
-                about=("pool", name),
-            )
-        ]
+        command = f"python manage.py runworkers --pool {name}"
+        return [need(f" has {plural(ready, 'ready job')} and no worker", waited + only, command=command)]
     if is_late(pool):
         drains = "" if pool["throughput_per_second"] else " It does not drain."
         drains = f" {_grows(pool)}" if growth_of(pool) else drains
         cause = f"{plural(ready, 'job')} ready, {pool['leased']} of {pool['slots_actual']} slots busy.{drains}"
-        behind = f" is {age(oldest)} behind"
-        return [Need("warning", "Pool ", name, url, behind, cause, action="Show the jobs", about=("pool", name))]
+        return [need(f" is {age(oldest)} behind", cause, action="Show the jobs")]
     if growth_of(pool):
+        of_pool = f"{reverse('dashboard:pools')}?{urlencode({'name': name})}"
         cause = f"{plural(ready, 'job')} ready. {_grows(pool)}"
-        return [
-            Need(
-                "warning",
-                "Pool ",
-                name,
-                url,
-                " is growing",
-                cause,
-                action="Open the pool",
-                action_url=f"{reverse('dashboard:pools')}?{urlencode({'name': name})}",
-                about=("pool", name),
-            )
-        ]
+        return [need(" is growing", cause, action="Open the pool", action_url=of_pool)]
     return []
 
 

@@ -193,6 +193,19 @@ class TestTopology:
         shop.ready(pool="mail")
         assert "2 pools of one partition each." in text(viewer.get("/dashboard/topology/"))
 
+    def test_what_is_wrong_with_the_store_is_told_with_what_mends_it(
+        self, viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A finding of the overview leads here."""
+        assert 'data-key="store"' not in viewer.get("/dashboard/topology/").content.decode()
+        flaw = Verdict("persistence", "warning", "It keeps <nothing>.", "REDIS_URL", "Turn the append-only file on.")
+        monkeypatch.setattr("dashboard.reads.whole.flaws", lambda: (flaw,))
+        reads.forget()
+
+        page = text(viewer.get("/dashboard/topology/"))
+
+        assert "The store persistence It keeps <nothing>. Turn the append-only file on." in page
+
     def test_the_page_leads_to_the_pool(self, viewer: Client, shop: Shop) -> None:
         shop.ready(pool="billing")
 
