@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from jobs.conf import Settings
 from jobs.core.autoscale import AutoscaleRule
 from jobs.core.clock import Clock
-from jobs.core.figures import merged
 from jobs.core.job import Route, moment
-from jobs.core.pause import FOR_EVER_MS, Pause, Scope
-from jobs.core.prediction import predicted_wait
+from jobs.core.pause import Pause, Scope
 from jobs.core.wording import did_you_mean
 from jobs.engine.bundles import leased_count
 from jobs.engine.caps import Caps, Pending
 from jobs.engine.pauses import Pauses
-from jobs.engine.series import Recent, Series
+from jobs.engine.pool_pace import Pace, PartitionFacts, expected_wait
+from jobs.engine.series import Series
 from jobs.engine.workers import Workers
 from jobs.exceptions import SchedulerError
 from jobs.store.codec.jobs import ready_since
-from jobs.store.codec.values import whole_number
 from jobs.store.connection import Store
 from jobs.store.keys import SettingKeys, partition_keys
 from jobs.store.topology import Topology, checked_pool
@@ -230,7 +228,7 @@ class Pools:
         pools = []
         for name in names:
             of_pool = [facts[route] for route in routes if route.pool == name]
-            pace = _Pace.of([recent[route] for route in routes if route.pool == name], of_pool)
+            pace = Pace.of([recent[route] for route in routes if route.pool == name], of_pool)
             counts = {state: sum(part.counts[state] for part in of_pool) for state in COUNTED}
             parked = sum(part.parked for part in of_pool)
             jumped = max((part.clock_jumped_at for part in of_pool), default=0)
@@ -253,7 +251,7 @@ class Pools:
                     max_running=settings.max_running,
                     max_pending=settings.max_pending,
                     oldest_ready_age_seconds=None if oldest_age is None else round(oldest_age, 3),
-                    predicted_wait_seconds=_predicted_wait(
+                    predicted_wait_seconds=expected_wait(
                         waiting=counts["ready"] - parked,
                         parked=parked,
                         slots=usable if settings.max_running is None else min(usable, settings.max_running),
@@ -273,7 +271,7 @@ class Pools:
             )
         return pools
 
-    def _read_partitions(self, routes: Sequence[Route]) -> list[_PartitionFacts]:
+    def _read_partitions(self, routes: Sequence[Route]) -> list[PartitionFacts]:
         def send(client: Any) -> list[Any]:
             pipeline = client.pipeline(transaction=False)
             for route in routes:
@@ -294,7 +292,7 @@ class Pools:
             *sizes, bundled, parked, control, first, last = replies[position * width : (position + 1) * width]
             counts = dict(zip(COUNTED, sizes, strict=True))
             counts["leased"] = leased_count(counts["leased"], bundled)
-            facts.append(_PartitionFacts(counts, parked, *control))
+            facts.append(PartitionFacts(counts, parked, *control))
             ends.append((first[0], last[0][1]) if first and last else None)
         for part, ready_at in zip(facts, self._oldest_ready(routes, ends), strict=True):
             part.oldest_ready_at = ready_at
@@ -341,63 +339,6 @@ class Pools:
     def _wanted_slots(self, name: str, stored: Mapping[str, PoolSettings]) -> int:
         declared = self._settings.pools.get(name, self._settings.slots)
         return stored.get(name, PoolSettings()).wanted_slots(declared)
-
-
-class _PartitionFacts:
-    """What one partition says of itself."""
-
-    def __init__(
-        self, counts: dict[str, int], parked: dict[bytes, bytes], run_ms: bytes | None, alarm: bytes | None
-    ) -> None:
-        self.counts = counts
-        self.parked = sum(whole_number(count) or 0 for count in parked.values())
-        self.run_ms = _number(run_ms)  # mean of earlier times; see lua/figures_fold.lua
-        self.clock_jumped_at = whole_number(alarm) or 0  # server ms; see lua/job_recover.lua
-        self.oldest_ready_at = 0
-
-
-class _Pace(NamedTuple):
-    """How fast a pool works: attempts ended and jobs enqueued per second lately, and the mean seconds of an attempt."""
-
-    rate: float
-    coming: float
-    run_seconds: float | None
-
-    @classmethod
-    def of(cls, recent: Sequence[Recent], parts: Sequence[_PartitionFacts]) -> _Pace:
-        """What was measured lately, or else what was known before."""
-        lately = merged(part.figures for part in recent)
-        before = [part.run_ms for part in parts if part.run_ms is not None]
-        run_seconds = lately.run_seconds
-        if run_seconds is None and before:
-            run_seconds = sum(before) / len(before) / 1000
-        seconds = recent[0].seconds if recent else 1.0
-        return cls(lately.ended / seconds, lately.count("enqueued") / seconds, run_seconds)
-
-
-def _predicted_wait(
-    *, waiting: int, parked: int, slots: int, pace: _Pace, oldest_age: float, paused_until: int, now_ms: int
-) -> float | None:
-    """See ``jobs.core.prediction``; None where nobody can know: the pool, or each host of it, is paused without an end,
-    or only parked jobs wait."""
-    if paused_until >= FOR_EVER_MS or (parked and not waiting):
-        return None
-    seconds = predicted_wait(
-        waiting=waiting,
-        slots=slots,
-        run_seconds=pace.run_seconds,
-        rate=pace.rate,
-        oldest_age=oldest_age,
-        paused_for=max(0, paused_until - now_ms) / 1000,
-    )
-    return round(seconds, 3)
-
-
-def _number(raw: bytes | None) -> float | None:
-    try:
-        return float(raw) if raw else None
-    except ValueError:
-        return None
 
 
 def _readable(stored: Mapping[str, bytes]) -> PoolSettings:
