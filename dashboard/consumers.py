@@ -17,6 +17,7 @@ from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
 from dashboard.feed import feed
+from dashboard.outage import AWAY
 from dashboard.permissions import VIEW, may
 
 RECHECK_SECONDS = 20.0
@@ -27,9 +28,11 @@ FRAMES_TAKEN = 50
 """So many frames a page may send in its life; it has no reason to send any."""
 
 LARGEST_FRAME = 1_000
-"""Bytes of one of them. What is larger is sent by no page."""
+"""Letters or bytes of one of them. What is larger is sent by no page."""
 
 NOT_ALLOWED, TOO_MANY, FLOOD = 4403, 4429, 4408
+NOT_NOW = 1013
+"""Nobody can tell whether the reader may see this: the page tries again."""
 
 
 class DashboardConsumer(AsyncWebsocketConsumer):
@@ -52,9 +55,8 @@ class DashboardConsumer(AsyncWebsocketConsumer):
 
     async def connect(self) -> None:
         self._session_key = self.scope["cookies"].get(settings.SESSION_COOKIE_NAME, "")
-        reader = await _reader(self._session_key)
+        reader = await self._allowed()
         if reader is None:
-            await self.close(NOT_ALLOWED)
             return
         user_id = reader.pk
         if self.open_sockets[user_id] >= SOCKETS_PER_USER:
@@ -90,9 +92,19 @@ class DashboardConsumer(AsyncWebsocketConsumer):
     async def _recheck(self) -> None:
         while True:
             await asyncio.sleep(RECHECK_SECONDS * random.uniform(0.8, 1.2))  # spreads the queries
-            if await _reader(self._session_key) is None:
-                await self.close(NOT_ALLOWED)
+            if await self._allowed() is None:
                 return
+
+    async def _allowed(self) -> AbstractBaseUser | None:
+        """Who reads this; the socket is closed where they may not, or where the database that knows is away."""
+        try:
+            reader = await _reader(self._session_key)
+        except AWAY:
+            await self.close(NOT_NOW)
+            return None
+        if reader is None:
+            await self.close(NOT_ALLOWED)
+        return reader
 
 
 @database_sync_to_async

@@ -10,11 +10,15 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+
+from dashboard.outage import told_without_database
 
 FAILURES = 10
 FORGET_SECONDS = 300
 
 
+@method_decorator(told_without_database, name="dispatch")
 class Login(LoginView):
     """After ten wrong passwords for one name from one address, that pair waits five minutes.
 

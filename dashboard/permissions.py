@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
+from dashboard.outage import told_without_database
 from jobs import api
 from jobs.api.reach import Reach
 
@@ -63,7 +64,8 @@ def requires(*permissions: str, machine: bool = False) -> Callable[[View[P]], Vi
     """The view needs a login and every one of the permissions.
 
     Without a login pages redirect to the login page; with ``machine`` (answers for scripts of a page) the answer is a
-    401 that the script can tell from an expired page. Without a permission the answer is a 403 that names it.
+    401 that the script can tell from an expired page. Without a permission the answer is a 403 that names it; without
+    the database, which knows both, a 503.
     """
 
     def decorate(view: View[P]) -> View[P]:
@@ -78,7 +80,7 @@ def requires(*permissions: str, machine: bool = False) -> Callable[[View[P]], Vi
                 return view(request, *args, **kwargs)
 
         checked.required_permissions = permissions  # type: ignore[attr-defined]  # read by the test that walks all URLs
-        return checked  # type: ignore[return-value]  # functools.wraps forgets that arguments are positional
+        return told_without_database(checked)  # type: ignore[arg-type]  # wraps forgets that arguments are positional
 
     return decorate
 

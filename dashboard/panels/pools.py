@@ -14,6 +14,7 @@ from dashboard.formats import UNKNOWN, count, duration, plural
 from dashboard.overall import Overall
 from dashboard.panels.base import Badge, Panel
 from dashboard.panels.overview import troubled_first
+from dashboard.panels.topology import Version, by_pool
 from dashboard.panels.workers import Member
 from dashboard.permissions import OPERATE, may
 from dashboard.sparklines import sparkline
@@ -151,9 +152,16 @@ def _one(name: str, overall: Overall) -> dict[str, Any]:
         "rule": _rule(settings),
         "decisions": [Decision(made) for made in decisions[:DECISIONS_SHOWN]],
         "shares": shares(reads.types_of(name)),
+        "versions": _versions(name),
         "members": _serving(name),
         "line": sparkline(reads.pace([name]).get(name, []), overall.now),
     }
+
+
+def _versions(name: str) -> Sequence[Version]:
+    """Its versions with their partitions, newest first; none where it is all in one partition."""
+    partitions = reads.topology(name)
+    return by_pool(partitions)[0].versions if len(partitions) > 1 else ()
 
 
 def finding(pool: Mapping[str, Any], settings: PoolSettings) -> str:

@@ -101,10 +101,10 @@ def newest_release(until: datetime | None = None) -> Release:
         return api.workers.newest_release(until)
 
 
-def topology() -> Sequence[Partition]:
-    """Every partition with what it holds."""
+def topology(pool: str | None = None) -> Sequence[Partition]:
+    """Every partition with what it holds, of all pools or of one."""
     with asking():
-        return api.topology.list()
+        return api.topology.list(pool)
 
 
 def settings() -> list[api.Setting]:

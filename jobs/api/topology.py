@@ -8,9 +8,10 @@ from jobs.api.asynchronous import twin
 from jobs.engine import Partition, get_engine
 
 
-def list() -> Sequence[Partition]:
-    """Every partition of every live version, by pool, oldest version first. Costs the same whatever they hold."""
-    return get_engine().partitions.all()
+def list(pool: str | None = None) -> Sequence[Partition]:
+    """Every partition of every live version, by pool, oldest version first; those of one pool, if it is named (none
+    where it was never used). Costs the same whatever they hold."""
+    return get_engine().partitions.all(pool)
 
 
 alist = twin(list)

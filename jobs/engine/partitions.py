@@ -42,15 +42,15 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Partitions:
-    """One round trip for all of them, whatever they hold."""
+    """One round trip for all of them, or all of one pool, whatever they hold."""
 
     def __init__(self, store: Store, topology: Topology) -> None:
         self._store = store
         self._topology = topology
 
-    def all(self) -> list[Partition]:
-        """Every partition of every live version, by pool, oldest version first."""
-        routes = self._topology.partitions()
+    def all(self, pool: str | None = None) -> list[Partition]:
+        """Every partition of every live version, by pool, oldest version first; those of one pool, if it is named."""
+        routes = self._topology.partitions(pool)
         replies = self._store.read(lambda client: self._count(client, routes)) if routes else []
         return [
             Partition(pool=route.pool, version=route.version, partition=route.partition, **counts)

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
+from django.db import OperationalError
 from django.test import Client
 
 from dashboard import consumers, feed
@@ -124,6 +126,43 @@ def take_away(loss: str, cookie: str) -> None:
         user.save()
     else:
         Session.objects.filter(session_key=cookie).delete()
+
+
+@pytest.fixture
+def database(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """``database(False)``: from now on sessions cannot be read, in whichever thread; ``database(True)``: they can."""
+    read, is_there = SessionStore.load, True
+
+    def load(store: SessionStore) -> Any:
+        if not is_there:
+            raise OperationalError("no such host db.internal")
+        return read(store)
+
+    def turn(on: bool) -> None:
+        nonlocal is_there
+        is_there = on
+
+    monkeypatch.setattr(SessionStore, "load", load)
+    return turn
+
+
+async def test_while_nobody_can_tell_who_reads_a_socket_closes_and_opens_when_that_is_known(
+    session: Any, fast: None, database: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "RECHECK_SECONDS", 0.1)
+    cookie = await sync_to_async(session)("viewer")
+    socket = Socket(cookie)
+    await socket.open()
+    await socket.frame()
+
+    database(False)
+
+    assert await socket.closed() == consumers.NOT_NOW
+    assert await refused(Socket(cookie))
+    database(True)
+    again = Socket(cookie)
+    assert await again.open()
+    await again.leave()
 
 
 def test_the_right_is_asked_for_again_within_30_seconds() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -23,7 +25,9 @@ from dashboard.verdicts import Verdict
 from jobs import api
 from jobs.api import EndedHost, Partition, PoolSettings
 from jobs.core.autoscale import Decision, Sighting
+from jobs.core.job import Route
 from jobs.core.states import JobState
+from jobs.store.keys import SettingKeys
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.conftest import Login
 from tests.dashboard.seeding import Shop
@@ -71,6 +75,21 @@ class TestOnePool:
         for words in ("email.send", "app-1", "10 → 14", "jobs wait a little too long (dry run)", "1 to 30 slots"):
             assert words in page
         assert "Run at once 7" in page
+
+    def test_partitions_are_shown_where_there_are_several(self, viewer: Client, shop: Shop) -> None:
+        shop.ready(pool="wide")
+        shop.ready(pool="narrow")
+        topology = SettingKeys(shop.engine.store.namespace).topology
+        shop.engine.store.client.hset(topology, "wide", b'{"1":1,"2":2}')
+        shop.engine.topology.forget()
+        for _ in range(2):
+            shop.leased(pool="wide", id=_id_in(shop, Route("wide", 2, 1)))
+
+        page = text(viewer.get("/dashboard/pools/?name=wide"))
+
+        assert "Version 2: takes new jobs Version 1: draining, 1 job left" in page
+        assert "0 of version 2 0 0 0 1 of version 2 0 2 2 0 of version 1 1 0 1" in page
+        assert "Partitions" not in text(viewer.get("/dashboard/pools/?name=narrow"))
 
     def test_one_that_is_not_there_is_said_to_be_so(self, viewer: Client) -> None:
         assert "There is no pool nothing." in text(viewer.get("/dashboard/pools/?name=nothing"))
@@ -317,6 +336,12 @@ class TestAudit:
 
     def test_a_stranger_gets_no_file(self, login: Login, log: None) -> None:
         assert login("stranger").get("/dashboard/audit/export/").status_code == 403
+
+
+def _id_in(shop: Shop, route: Route) -> str:
+    """An id that nobody has, whose job comes to this partition."""
+    ids = (uuid4().hex for _ in itertools.count())
+    return next(id for id in ids if shop.engine.topology.route_for(route.pool, id) == route)
 
 
 def _partition(version: int, number: int, ready: int) -> Partition:

@@ -1,14 +1,19 @@
-"""With the store gone or silent: pages come, say so, show the last that was known with its age, and offer no action."""
+"""With the store gone or silent: pages come, say so, show the last that was known with its age, and offer no action.
+With the database gone nobody is known who might look, and that is said.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from django.db import OperationalError, connection
 from django.test import Client
 
 from dashboard import health, reads
+from dashboard.panels import BY_SLUG
 from jobs.store.keys import SettingKeys
 from jobs.store.topology import FORMAT
 from tests.dashboard.browsing import send, tags, text
@@ -140,6 +145,51 @@ def test_after_its_return_pages_are_fresh_again(store_of_its_own: ValkeyServer, 
         return next(a for _, a in tags(viewer.get("/dashboard/")) if a.get("id") == "trouble")
 
     eventually(lambda: "hidden" in banner(), every=0.1)
+
+
+@pytest.mark.django_db
+class TestWithoutTheDatabase:
+    @pytest.fixture
+    def no_database(self) -> Callable[[], Any]:
+        """``with no_database():`` every question to it fails."""
+
+        def fails(*_: Any) -> None:
+            raise OperationalError("no such host db.internal")
+
+        return lambda: connection.execute_wrapper(fails)
+
+    @pytest.mark.parametrize("path", [f"/dashboard/{slug}/".replace("overview/", "") for slug in BY_SLUG])
+    def test_every_page_says_so_without_telling_where_it_is(
+        self, path: str, administrator: Client, no_database: Callable[[], Any]
+    ) -> None:
+        with no_database():
+            page = administrator.get(path)
+
+        assert page.status_code == 503
+        assert "The database cannot be reached." in text(page)
+        assert "Worker hosts go on with their jobs." in text(page)
+        assert "db.internal" not in page.content.decode()
+        assert administrator.get(path).status_code == 200
+
+    def test_scripts_are_told_so_as_json(self, operator: Client, shop: Shop, no_database: Callable[[], Any]) -> None:
+        job_id = shop.dead()
+        with no_database():
+            figures = operator.get("/dashboard/snapshot/", headers={"accept": "application/json"})
+            done = send(operator, "/dashboard/actions/job/resubmit/", {"id": job_id}, script=True)
+
+        assert (figures.status_code, figures.json()["error"]["code"]) == (503, "database_unavailable")
+        assert (done.status_code, done.json()["ok"]) == (503, False)
+        assert done.json()["message"].endswith("Look whether it was done before you do it again.")
+        assert shop.state(job_id) == "dead"
+
+    def test_nobody_logs_in(self, client: Client, no_database: Callable[[], Any]) -> None:
+        with no_database():
+            answer = client.post(
+                "/accounts/login/", {"username": "ana", "password": "x"}, headers={"host": "localhost"}
+            )
+
+        assert answer.status_code == 503
+        assert "The database cannot be reached." in text(answer)
 
 
 @pytest.mark.django_db
