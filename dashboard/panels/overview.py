@@ -27,6 +27,9 @@ SAMPLE = 100
 """So many of the newest dead jobs are looked at for what they died of. The page says so when there are more."""
 
 NEEDS_SHOWN = 5
+NEEDS_LISTED = 50
+"""With those to be unfolded. What is found goes with how much there is: no page lists a thousand."""
+
 GROUPS_SHOWN = 4
 FIRINGS_SHOWN = 5
 STRIP = 12
@@ -60,7 +63,8 @@ class Overview(Panel):
             "headline": needs.headline(overall, urgent),
             "summary": questions.summary(overall),
             "needs": [(need, _evidence(need, groups, notes, firing)) for need in urgent[:NEEDS_SHOWN]],
-            "needs_more": max(0, len(urgent) - NEEDS_SHOWN),
+            "needs_below": urgent[NEEDS_SHOWN:NEEDS_LISTED],
+            "needs_unlisted": max(0, len(urgent) - NEEDS_LISTED),
             "answers": questions.answers(overall),
             "life": LIFE,
             "life_urls": _life_urls(),

@@ -272,15 +272,30 @@ def test_figures_of_a_sample_say_so(viewer: Client, shop: Shop, monkeypatch: pyt
     assert "1 error in the newest 2" in words
 
 
-def test_of_many_findings_five_are_shown_and_the_others_counted(viewer: Client, shop: Shop) -> None:
+def test_of_many_findings_five_are_shown_and_the_others_can_be_unfolded(viewer: Client, shop: Shop) -> None:
     for number in range(7):
         shop.ready(pool=f"pool-{number}")
 
     words = text(viewer.get("/dashboard/"))
+    shown, below = words.split("2 more", 1)
 
-    assert "Seven things need you" in words
-    assert words.count("No worker is alive at all.") == 5
-    assert "and 2 more in Pools" in words
+    assert "Seven things need you" in shown
+    assert shown.count("No worker is alive at all.") == 5
+    assert below.count("No worker is alive at all.") == 2
+
+
+def test_of_findings_without_end_so_many_are_listed_and_the_rest_counted(
+    viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.panels.overview.NEEDS_LISTED", 6)
+    for number in range(8):
+        shop.ready(pool=f"pool-{number}")
+
+    words = text(viewer.get("/dashboard/"))
+
+    assert words.count("No worker is alive at all.") == 6
+    assert "3 more" in words
+    assert "and 2 more: put these right first" in words
 
 
 def test_a_count_in_the_navigation_is_read_out_right_also_of_one(viewer: Client, shop: Shop) -> None:
