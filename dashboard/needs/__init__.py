@@ -12,7 +12,7 @@ from dashboard.needs.need import Need
 from dashboard.needs.of_errors import error_needs
 from dashboard.needs.of_hosts import host_needs
 from dashboard.needs.of_pauses import pause_needs, whole_needs
-from dashboard.needs.of_pools import pool_needs
+from dashboard.needs.of_pools import pools_needs
 from dashboard.needs.of_schedules import schedule_needs
 from dashboard.needs.of_store import store_needs
 from dashboard.overall import Overall
@@ -25,15 +25,15 @@ NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight",
 
 def needs(overall: Overall, groups: Sequence[ErrorGroup] = (), sampled: int = 0) -> list[Need]:
     """What needs somebody, worst first. ``groups`` are of the newest ``sampled`` dead jobs."""
-    found = [
+    return [
         *error_needs(overall, groups, sampled),
         *store_needs(overall),
         *whole_needs(overall),
         *pause_needs(overall),
+        *pools_needs(overall),
+        *schedule_needs(overall),
+        *host_needs(overall),
     ]
-    for pool in overall.pools:
-        found += pool_needs(pool, overall)
-    return [*found, *schedule_needs(overall), *host_needs(overall)]
 
 
 def headline(overall: Overall, found: Sequence[Need]) -> str:

@@ -16,7 +16,31 @@ from dashboard.overall import Overall
 from dashboard.standing import growth_of, is_late, pause_of, paused_words, unserved
 
 
-def pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
+def pools_needs(overall: Overall) -> list[Need]:
+    """One finding for all pools that wait for a worker while none is alive: it is one fault, and one command."""
+    waiting = [] if overall.workers else [pool for pool in overall.pools if unserved(pool)]
+    if len(waiting) < 2:
+        return [need for pool in overall.pools for need in _pool_needs(pool, overall)]
+    others = [need for pool in overall.pools if not unserved(pool) for need in _pool_needs(pool, overall)]
+    return [_no_worker(waiting), *others]
+
+
+def _no_worker(waiting: list[dict[str, Any]]) -> Need:
+    oldest = max(waiting, key=lambda pool: pool["oldest_ready_age_seconds"] or 0)
+    waited = duration(oldest["oldest_ready_age_seconds"] or 0)
+    jobs = sum(pool["ready"] for pool in waiting)
+    return Need(
+        "warning",
+        "No worker is alive, and ",
+        f"{count(jobs)} ready jobs",
+        jobs_url(state="ready"),
+        f" wait in {count(len(waiting))} pools",
+        f"The oldest has waited {waited}, in {oldest['name']}.",
+        command="python manage.py runworkers",
+    )
+
+
+def _pool_needs(pool: dict[str, Any], overall: Overall) -> list[Need]:
     name, ready = pool["name"], pool["ready"]
     oldest = pool["oldest_ready_age_seconds"]
     need = partial(Need, "warning", "Pool ", name, jobs_url(pool=name, state="ready"), about=("pool", name))

@@ -272,7 +272,19 @@ def test_figures_of_a_sample_say_so(viewer: Client, shop: Shop, monkeypatch: pyt
     assert "1 error in the newest 2" in words
 
 
+def test_pools_that_wait_while_no_worker_is_alive_are_one_finding(viewer: Client, shop: Shop) -> None:
+    for number in range(7):
+        shop.ready(pool=f"pool-{number}")
+
+    words = text(viewer.get("/dashboard/"))
+
+    assert "One thing needs you" in words
+    assert "No worker is alive, and 7 ready jobs wait in 7 pools" in words
+    assert re.search(r"The oldest has waited \S+ \S+, in pool-0. python manage.py runworkers Copy", words)
+
+
 def test_of_many_findings_five_are_shown_and_the_others_can_be_unfolded(viewer: Client, shop: Shop) -> None:
+    shop.worker(pools={"mail": 1})
     for number in range(7):
         shop.ready(pool=f"pool-{number}")
 
@@ -280,20 +292,21 @@ def test_of_many_findings_five_are_shown_and_the_others_can_be_unfolded(viewer: 
     shown, below = words.split("2 more", 1)
 
     assert "Seven things need you" in shown
-    assert shown.count("No worker is alive at all.") == 5
-    assert below.count("No worker is alive at all.") == 2
+    assert shown.count("No worker of this pool is alive.") == 5
+    assert below.count("No worker of this pool is alive.") == 2
 
 
 def test_of_findings_without_end_so_many_are_listed_and_the_rest_counted(
     viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dashboard.panels.overview.NEEDS_LISTED", 6)
+    shop.worker(pools={"mail": 1})
     for number in range(8):
         shop.ready(pool=f"pool-{number}")
 
     words = text(viewer.get("/dashboard/"))
 
-    assert words.count("No worker is alive at all.") == 6
+    assert words.count("No worker of this pool is alive.") == 6
     assert "3 more" in words
     assert "and 2 more: put these right first" in words
 
