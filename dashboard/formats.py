@@ -5,6 +5,7 @@ current time zone, which is the reader's (see ``dashboard.zones``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.utils import timezone
@@ -34,6 +35,11 @@ def plural(number: int, one: str, many: str | None = None) -> str:
 def exactly(number: int, one: str, many: str | None = None) -> str:
     """``exactly(1_210_000, "job")`` → ``1,210,000 jobs``: what somebody is about to agree to, or has."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def some(names: Sequence[str]) -> str:
+    """``a, b, c and 4 more``: the first three, and how many more there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
 
 
 def rate(per_second: float | None) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 class Kept(Generic[T]):
@@ -39,6 +40,29 @@ class Kept(Generic[T]):
     def forget(self) -> None:
         """The next reading is a new one."""
         self._reading = None
+
+
+class KeptOfEach(Generic[K, T]):
+    """The same of several things, each under its name. Readings are large: those asked for last are kept, no others."""
+
+    def __init__(self, seconds: float, most: int) -> None:
+        self._seconds, self._most = seconds, most
+        self._lock = threading.Lock()
+        self._kept: dict[K, Kept[T]] = {}  # the one asked for last stands last
+
+    def read(self, name: K, read: Callable[[], T]) -> T:
+        """See ``Kept``."""
+        with self._lock:
+            kept = self._kept.pop(name) if name in self._kept else Kept[T](self._seconds)
+            self._kept[name] = kept
+            if len(self._kept) > self._most:
+                del self._kept[next(iter(self._kept))]
+        return kept.read(read)
+
+    def forget(self) -> None:
+        """The next readings are new ones."""
+        with self._lock:
+            self._kept.clear()
 
 
 class KeptWhile(Generic[T]):

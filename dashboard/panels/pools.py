@@ -10,7 +10,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from dashboard import reads, standing
-from dashboard.formats import UNKNOWN, count, duration, plural
+from dashboard.formats import UNKNOWN, count, duration, plural, some
 from dashboard.overall import Overall
 from dashboard.panels.base import Badge, Panel
 from dashboard.panels.overview import troubled_first
@@ -78,19 +78,15 @@ def _sentence(overall: Overall, unserved: list[str]) -> str:
     if not overall.pools:
         return ""
     if unserved:
-        names = ", ".join(unserved[:3]) + (f" and {len(unserved) - 3} more" if len(unserved) > 3 else "")
-        return f"No worker serves {names}, where jobs are ready."
+        return f"No worker serves {some(unserved)}, where jobs are ready."
     late = [pool["name"] for pool in overall.pools if standing.is_late(pool)]
     if late:
-        return f"Late: {', '.join(late[:3])}."
+        return f"Late: {some(late)}."
     held = [pool["name"] for pool in overall.pools if pool["ready"] and standing.pause_of(pool)]
     if overall.paused and held:
         return f"{plural(overall.count('ready') or 0, 'job')} ready, and everything is paused."
     if held:
-        more = f" and {len(held) - 3} more" if len(held) > 3 else ""
-        return (
-            f"Paused with ready jobs: {', '.join(held[:3])}{more}. Elsewhere every pool has a worker, and none is late."
-        )
+        return f"Paused with ready jobs: {some(held)}. Elsewhere every pool has a worker, and none is late."
     return "Every pool with ready jobs has a worker, and none is late."
 
 
@@ -179,6 +175,9 @@ def finding(pool: Mapping[str, Any], settings: PoolSettings) -> str:
         )
     if ready and pool.get("hosts_paused"):
         return f"Each host that serves it is paused; {plural(ready, 'job')} ready."
+    if ready and not standing.has_waiting(dict(pool)):
+        whose = "its type is" if ready == 1 else "their types are"
+        return f"{plural(ready, 'job is', 'jobs are')} parked: {whose} unknown to live workers, paused, or disabled."
     if not ready:
         if not running:
             return "Nothing waits, and nothing runs."

@@ -13,7 +13,7 @@ from django.urls import NoReverseMatch, reverse
 from dashboard import forecasts, reads
 from dashboard.choices import chosen
 from dashboard.firings import STRIP, Line, troubled_first
-from dashboard.formats import plural, read_number
+from dashboard.formats import plural, read_number, some
 from dashboard.overall import Overall
 from dashboard.panels.base import Badge, Panel
 from dashboard.permissions import OPERATE, may
@@ -145,8 +145,7 @@ def _sentence(rows: Iterable[Row], overall: Overall, lines: Collection[Line]) ->
         return ""
     late = list(dict.fromkeys([*overall.late, *(line.name for line in lines if line.word == "late")]))
     if late:
-        names = ", ".join(late[:3]) + (f" and {len(late) - 3} more" if len(late) > 3 else "")
-        return f"Late: {names}."
+        return f"Late: {some(late)}."
     broken = sum(bool(row.error) for row in rows)
     failed = sum(line.has_failed for line in lines if not line.row.error)
     paused = sum(row.is_paused for row in rows)

@@ -11,7 +11,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from dashboard import reads
-from dashboard.formats import plural
+from dashboard.formats import plural, some
 from dashboard.overall import Overall
 from dashboard.panels.base import Panel
 from jobs.api import Partition
@@ -140,7 +140,7 @@ def _sentence(shapes: Sequence[Shape]) -> str:
     if partitions == len(shapes):
         return f"{plural(len(shapes), 'pool')} of one partition{' each' if partitions > 1 else ''}."
     if skewed:
-        return f"{words}; the work is uneven in {', '.join(skewed[:3])}."
+        return f"{words}; the work is uneven in {some(skewed)}."
     if draining:
         return f"{words}; {plural(draining, 'old version drains', 'old versions drain')}."
     return f"{words}, evenly filled."

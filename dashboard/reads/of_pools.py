@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
-from dashboard.kept import Kept
+from dashboard.kept import Kept, KeptOfEach
 from dashboard.reads.whole import HISTORY_BUDGET_SECONDS, asking
 from jobs import api
 from jobs.api import EndedHost, Noted, Partition, Point, PoolSettings, Release, Scaling, Worker
@@ -17,19 +16,18 @@ HISTORY_EVERY_SECONDS = 2.0
 PACE_EVERY_SECONDS = 10.0
 """So often it is read what each pool did lately: as often as the engine closes a step of its series."""
 
-PACES_KEPT = 100
-"""Choices of pools of which it is remembered."""
+READINGS_KEPT = 4
+"""Of the history of a pool, or of several: a month of a busy one takes 15 MB."""
 
 
-_points: dict[tuple[str, int], Kept[list[Point]]] = {}
-_pace: defaultdict[frozenset[str], Kept[dict[str, list[Point]]]] = defaultdict(lambda: Kept(PACE_EVERY_SECONDS))
+_points: KeptOfEach[tuple[str, int], list[Point]] = KeptOfEach(HISTORY_EVERY_SECONDS, READINGS_KEPT)
+_pace: KeptOfEach[frozenset[str], dict[str, list[Point]]] = KeptOfEach(PACE_EVERY_SECONDS, READINGS_KEPT)
 _shares: Kept[dict[str, dict[str, Figures]]] = Kept(PACE_EVERY_SECONDS)
 
 
 def forget() -> None:
-    _points.clear()
-    _pace.clear()
-    _shares.forget()
+    for kept in (_points, _pace, _shares):
+        kept.forget()
 
 
 def pool_settings(name: str) -> PoolSettings:
@@ -52,17 +50,14 @@ def types_of(pool: str) -> dict[str, Figures]:
 
 def pace(names: Sequence[str]) -> dict[str, list[Point]]:
     """What each of these pools did in the last hour, read at most every 10 s."""
-    if len(_pace) > PACES_KEPT:
-        _pace.clear()
     with asking():
-        return _pace[frozenset(names)].read(lambda: api.stats.points_of_pools(names))
+        return _pace.read(frozenset(names), lambda: api.stats.points_of_pools(names))
 
 
 def points(pool: str, minutes: int) -> list[Point]:
     """What a pool (``""``: all of them) did lately. Kept for a while: of a month it is a lot to read."""
     with asking(HISTORY_BUDGET_SECONDS):
-        kept = _points.setdefault((pool, minutes), Kept(HISTORY_EVERY_SECONDS))
-        return kept.read(lambda: api.stats.points(pool or None, minutes))
+        return _points.read((pool, minutes), lambda: api.stats.points(pool or None, minutes))
 
 
 def next_due() -> dict[str, datetime]:

@@ -49,6 +49,12 @@ class TestOnePool:
             ({"ready": 5, "slots_actual": 0}, None, "It has no slots: scale it. 5 jobs ready."),
             ({"ready": 5, "leased": 4}, None, "All 4 slots are busy; 5 jobs ready."),
             ({"ready": 5, "leased": 1}, None, "5 jobs ready, 1 of 4 slots busy."),
+            (
+                {"ready": 5, "parked": 5},
+                None,
+                "5 jobs are parked: their types are unknown to live workers, paused, or disabled.",
+            ),
+            ({"ready": 5, "parked": 4}, None, "5 jobs ready, 0 of 4 slots busy."),
             ({"ready": 1, "paused": {"by": "ana", "reason": "disk"}}, None, "Paused by ana: disk. 1 job ready."),
         ],
     )

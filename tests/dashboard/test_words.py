@@ -21,6 +21,13 @@ def test_a_count(number: float | None, text: str) -> None:
     assert formats.count(number) == text
 
 
+@pytest.mark.parametrize(
+    ("names", "text"), [(["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a"] * 1_004, "a, a, a and 1,001 more")]
+)
+def test_names_of_which_a_few_are_told(names: list[str], text: str) -> None:
+    assert formats.some(names) == text
+
+
 def test_a_length_of_time_that_nobody_knows_is_a_dash() -> None:
     assert (formats.duration(None), formats.duration(0.34)) == ("–", "340 ms")
 
