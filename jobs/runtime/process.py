@@ -12,9 +12,12 @@ import secrets
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")  # per second
@@ -70,6 +73,25 @@ def die_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> Non
 def tied() -> Callable[[], None]:
     """As ``preexec_fn`` of a Popen: what it starts dies with this process, however this one dies."""
     return partial(die_with_parent, os.getpid())
+
+
+def end_fork(error: BaseException | None) -> NoReturn:
+    """Ends a process that somebody's code has forked off this one, and that has come out of that code: with ``error``,
+    or without. Its exit code is the one that Python would have given it.
+
+    Nothing else of this process may run in it: it has one thread, and shares every connection with its parent.
+    """
+    code = 0 if error is None else 1
+    if isinstance(error, SystemExit) and (error.code is None or isinstance(error.code, int)):
+        code = error.code or 0
+    elif error is not None:
+        text = str(error) if isinstance(error, SystemExit) else "".join(traceback.format_exception(error))
+        with suppress(OSError):
+            os.write(2, text.encode(errors="backslashreplace") + b"\n")
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code & 0xFF)
 
 
 def describe_exit(exit_code: int) -> str:

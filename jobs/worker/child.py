@@ -185,6 +185,7 @@ class Child:
             execute=self._executor.run,
             settle=self._flusher.settle,
             on_room=on_room,
+            on_failure=lambda: os._exit(1),
         )
 
     def _announce(self, batch: Batch, ids: list[str]) -> None:

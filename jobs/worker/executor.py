@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import sys
 import time
 from collections.abc import Callable
 from math import inf
@@ -23,6 +25,7 @@ from jobs.exceptions import JobCancelled, JobTimeout, LeaseLost
 from jobs.middleware import chain
 from jobs.registry import JobType, registry
 from jobs.runtime.announcing import announce
+from jobs.runtime.process import end_fork
 from jobs.signals import job_started
 from jobs.worker import database
 from jobs.worker.batch import Batch, Marks
@@ -144,8 +147,7 @@ class Executor:
         except BaseException as error:  # SystemExit of a library among them: it ends the attempt, not the slot
             value = error
             end = self._ended_by(error, lease, job_type, started_at)
-        finally:
-            slot.cell.leave()
+        slot.cell.leave()  # not where that has failed, too: the slot dies of it, and the job shall be charged
         if batch.is_over(monotonic()) or marks.is_lost(lease):
             return Drop(lease.id)
         if is_anybody_listening() and isinstance(end, Completion | Failure):
@@ -211,13 +213,23 @@ def call_handler(context: Context) -> Any:
     """The innermost call: the registered function with its arguments."""
     function, arguments = _handler(context)
     assert context.host is not None
-    return context.host.run(function, arguments)
+    worker = os.getpid()
+    try:
+        return context.host.run(function, arguments)
+    finally:
+        if os.getpid() != worker:  # here, before it could close our connections, lease jobs, or stay for ever
+            end_fork(sys.exception())
 
 
 async def await_handler(context: Context) -> Any:
     """The same for an async one."""
     function, arguments = _handler(context)
-    return await function(**arguments)
+    worker = os.getpid()
+    try:
+        return await function(**arguments)
+    finally:
+        if os.getpid() != worker:
+            end_fork(sys.exception())
 
 
 def _handler(context: Context) -> tuple[Callable[..., Any], dict[str, Any]]:

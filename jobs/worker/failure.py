@@ -17,11 +17,18 @@ def describe_error(error: BaseException, traceback_limit: int) -> bytes:
     """``{"type", "message", "traceback"}``. The traceback is cut in the middle beyond ``traceback_limit`` bytes."""
     return msgspec.json.encode(
         {
-            "type": type(error).__qualname__,
+            "type": _clean(_cut_end(_name(error), MESSAGE_LIMIT)),
             "message": _clean(_cut_end(_message(error), MESSAGE_LIMIT)),
             "traceback": _cut_middle(_clean(_formatted(error)), traceback_limit),
         }
     )
+
+
+def _name(error: BaseException) -> str:
+    try:
+        return str(type(error).__qualname__)
+    except BaseException as trouble:
+        return f"(its name cannot be read: {type(trouble).__qualname__})"
 
 
 def _message(error: BaseException) -> str:

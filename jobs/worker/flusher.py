@@ -21,7 +21,7 @@ from jobs.worker.herald import Herald
 from jobs.worker.messenger import Messenger
 from jobs.worker.permits import Permits
 from jobs.worker.reports import Reports
-from jobs.worker.settlement import Drop, Park, Release, Settlement
+from jobs.worker.settlement import Drop, Elsewhere, Park, Release, Settlement
 
 log = logging.getLogger("jobs.worker")
 
@@ -143,6 +143,8 @@ class Flusher(threading.Thread):
         by_batch = _grouped(settlements)
         routes: set[Route] = set()
         for (route, kind), items in _merged(by_batch).items():
+            if kind is Elsewhere:
+                continue
             if kind is Drop:
                 log.warning("lost the leases of %d jobs: what they did here is not reported", len(items))
                 continue

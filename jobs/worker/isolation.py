@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jobs.worker.messages import Message, RunAlone
-from jobs.worker.settlement import Drop, Settlement
+from jobs.worker.settlement import Elsewhere, Settlement
 
 if TYPE_CHECKING:
     from jobs.worker.slots import Slot
@@ -30,7 +30,7 @@ class Isolation:
         self._waiting[work.lease.id, work.lease.token] = slot
         self._send(RunAlone(work.lease, work.batch.leased_at, work.batch.clock_offset))
         slot.replies.get()
-        return Drop(work.lease.id)
+        return Elsewhere(work.lease.id)
 
     def ended(self, lease: tuple[str, str]) -> None:
         """From the control thread: the supervisor says so of the process for this lease (job id, token)."""

@@ -30,4 +30,10 @@ class Drop(NamedTuple):
     id: str
 
 
-Settlement = Completion | Failure | Release | Park | Drop
+class Elsewhere(NamedTuple):
+    """It ran in a process of its own, which has told its end."""
+
+    id: str
+
+
+Settlement = Completion | Failure | Release | Park | Drop | Elsewhere

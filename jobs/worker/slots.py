@@ -53,10 +53,17 @@ class Slot:
         self.cell = self._cells.new_cell()
         self.retired = False
         try:
-            threading.Thread(target=self._serve, name=name, daemon=True).start()
+            threading.Thread(target=self._serve_or_fail, name=name, daemon=True).start()
         except RuntimeError:
             self._rest()
             raise
+
+    def _serve_or_fail(self) -> None:
+        try:
+            self._serve()
+        except BaseException:  # memory that is not there, a fault of ours: its job has no thread any more
+            log.critical("a slot failed; the worker ends", exc_info=True)
+            self._pool.on_failure()
 
     def _serve(self) -> None:
         database.adopt_thread()
@@ -101,6 +108,8 @@ class Slot:
 class PoolSlots:
     """All slots of one pool, and the thread that waits for its work, where there is a ``waiter``.
 
+    ``on_failure``: a thread is lost, and with it a job that nobody would end. No process that looks alive must keep it.
+
     ``hand``, ``have_one_wait`` and ``take_back`` belong to one thread at a time (the fetcher's or the one that has been
     woken, then shutdown)."""
 
@@ -113,6 +122,7 @@ class PoolSlots:
         execute: Execute,
         settle: Settle,
         on_room: Callable[[], None],
+        on_failure: Callable[[], object] = lambda: None,
     ) -> None:
         self.name = name
         self.size = size
@@ -128,6 +138,7 @@ class PoolSlots:
         self._execute = execute
         self._settle = settle
         self._on_room = on_room
+        self.on_failure = on_failure
 
     def hand(self, works: Sequence[Work]) -> None:
         """Into the slots, in this order. A single one for which a slot is free is kept by the thread that has found it

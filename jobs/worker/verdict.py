@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from jobs.core.job import LeasedJob
@@ -10,6 +11,8 @@ from jobs.engine import Failure
 from jobs.exceptions import JobCancelled, JobTimeout, PayloadInvalid
 from jobs.registry import JobType
 from jobs.worker.failure import describe_error
+
+log = logging.getLogger("jobs.worker")
 
 
 class ResultInvalid(TypeError):
@@ -20,15 +23,14 @@ def failure_of(
     error: BaseException, lease: LeasedJob, job_type: JobType[..., Any], *, started_at: int, error_limit: int
 ) -> Failure:
     """``started_at``: server ms. ``error_limit``: bytes of its traceback that are kept."""
-    decision = decide(
-        error,
-        errors=lease.errors,
-        max_retries=lease.max_retries,
-        backoff=lease.backoff,
-        retry_on=job_type.retry_on,
-        # These would end the same way each time.
-        dead_on=(*job_type.dead_on, PayloadInvalid, ResultInvalid),
-    )
+    budget: dict[str, Any] = {"errors": lease.errors, "max_retries": lease.max_retries, "backoff": lease.backoff}
+    try:
+        # Errors of the payload and of the result would end the same way each time.
+        dead_on = (*job_type.dead_on, PayloadInvalid, ResultInvalid)
+        decision = decide(error, **budget, retry_on=job_type.retry_on, dead_on=dead_on)
+    except BaseException:  # whether an error is one of a class may be for that class's own code to say
+        log.exception("job %s has failed; whether retry_on or dead_on means its error cannot be found out", lease.id)
+        decision = decide(error, **budget)
     described = describe_error(error, error_limit) if decision.outcome in ("retry", "dead") else None
     return Failure(
         lease.id, lease.token, lease.type, started_at, decision.outcome, decision.delay_ms, lease.priority, described

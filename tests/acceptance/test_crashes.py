@@ -11,7 +11,7 @@ import pytest
 from jobs.api import get_job
 from jobs.core.states import JobState
 from tests.acceptance.handlers import jobs as handlers
-from tests.acceptance.hosts import Journal, StartHost, is_alive
+from tests.acceptance.hosts import Journal, StartHost, children_of, is_alive
 from tests.support.wait import eventually, soon
 
 pytestmark = pytest.mark.acceptance
@@ -100,6 +100,22 @@ def test_when_the_whole_host_is_killed_another_runs_its_job_after_the_lease(
     ended = eventually(lambda: (found := get_job(job.id)).state == JobState.SUCCEEDED and found, within=soon(1 + 5 + 2))
     assert (ended.attempt, ended.crashes) == (2, 1)
     assert journal.lines()[-1][2] not in pids
+
+
+def test_a_fork_that_comes_back_out_of_its_handler_ends_as_python_would_and_runs_nothing_else(
+    start_host: StartHost,
+) -> None:
+    host = start_host().consuming()
+    ends = {"returns": 0, "fails": 1, "exits": 3}
+    for forking in (handlers.fork, handlers.afork):
+        jobs = {how: forking.enqueue(how=how) for how in ends}
+        ended = {how: eventually(lambda job=job: (f := get_job(job.id)).is_terminal and f) for how, job in jobs.items()}
+        assert {how: job.result for how, job in ended.items()} == ends
+        assert {(job.attempt, job.crashes) for job in ended.values()} == {(1, 0)}
+
+    (worker,) = host.workers
+    assert children_of(worker) == []
+    assert "ValueError: of the fork" in host.log
 
 
 @pytest.mark.parametrize("victim", ["supervisor", "nursery"])

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from django.db import InterfaceError
 
-from jobs.api import Cancelled, Context, Dead, Retry, Snooze, current_context
+from jobs.api import Cancelled, Context, Dead, Retry, Snooze, current_context, job
 from jobs.engine import Completion
+from jobs.registry import registry
 from jobs.worker import database
 from tests.worker.bench import Bench, error_of, failure
+from tests.worker.leased import leased
 
 
 class TestSuccess:
@@ -117,6 +119,27 @@ class TestFailure:
         settlement = bench.run_function(async_handler if is_async else handler)
         assert error_of(settlement)["type"] == type(error).__name__
         assert bench.run_function(lambda: 1).result == b"1"
+
+    @pytest.mark.parametrize("option", ["retry_on", "dead_on"])
+    @pytest.mark.parametrize(("errors", "outcome"), [(0, "retry"), (3, "dead")])
+    def test_an_error_class_that_cannot_be_asked_what_it_means_ends_the_attempt_as_any_other_error(
+        self, bench: Bench, option: str, errors: int, outcome: str
+    ) -> None:
+        class Unwilling(type):
+            def __instancecheck__(cls, instance: object) -> bool:
+                raise RuntimeError("not now")
+
+        class Strange(Exception, metaclass=Unwilling): ...
+
+        with registry.restored():
+
+            @job("bench.job", max_retries=3, **{option: (Strange,)})
+            def handler() -> None:
+                raise ValueError("no luck")
+
+            settlement = failure(bench.run(leased(type="bench.job", payload=b"{}", errors=errors, max_retries=3)))
+        assert settlement.outcome == outcome
+        assert error_of(settlement)["message"] == "no luck"
 
     @pytest.mark.parametrize("look", [1, 2])  # before the handler, after it
     @pytest.mark.parametrize("is_async", [False, True])

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from jobs.api import Context, job
-from jobs.engine import Completion
+from jobs.engine import Completion, Failure
 from jobs.exceptions import JobCancelled, JobTimeout, LeaseLost
-from jobs.worker import database
+from jobs.worker import database, executor
 from jobs.worker.batch import Marks
 from jobs.worker.executor import Execution
 from jobs.worker.settlement import Drop, Release
@@ -178,6 +178,21 @@ def test_the_cell_names_the_job_while_it_runs_and_only_then(bench: Bench) -> Non
     assert seen.result == b'["job-1"]'
     assert bench.cells.started() == []
     assert bench.slot.current is None
+
+
+def test_it_still_does_where_the_end_of_the_attempt_cannot_be_told_so_that_the_job_is_charged(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Failure:
+        raise MemoryError
+
+    def handler() -> None:
+        raise ValueError
+
+    monkeypatch.setattr(executor, "failure_of", fail)
+    with pytest.raises(MemoryError):
+        bench.run_function(handler)
+    assert [started.id for started in bench.cells.started()] == ["job-1"]
 
 
 class EndsMeanwhile(Execution):

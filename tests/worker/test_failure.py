@@ -28,6 +28,30 @@ def test_type_message_and_traceback() -> None:
     assert found["traceback"].endswith("ValueError: no luck\n")
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("\ud800", "\\ud800"), ("x" * 10_000, "x" * MESSAGE_LIMIT + f"… ({10_000 - MESSAGE_LIMIT} more characters)")],
+)
+def test_a_class_may_be_called_whatever_its_author_likes(name: str, shown: str) -> None:
+    class Strange(Exception): ...
+
+    Strange.__qualname__ = name
+    assert described(caught(Strange("no luck")))["type"] == shown
+
+
+def test_a_class_whose_name_cannot_be_read_is_described_by_the_rest() -> None:
+    class Nameless(type):
+        def __getattribute__(cls, name: str) -> Any:
+            if name == "__qualname__":
+                raise SystemExit
+            return super().__getattribute__(name)
+
+    class Strange(Exception, metaclass=Nameless): ...
+
+    found = described(caught(Strange("no luck")))
+    assert (found["type"], found["message"]) == ("(its name cannot be read: SystemExit)", "no luck")
+
+
 def test_causes_are_part_of_the_traceback() -> None:
     def fail() -> None:
         try:

@@ -14,7 +14,7 @@ from jobs.exceptions import StoreUnavailable
 from jobs.worker.batch import Batch
 from jobs.worker.flusher import BUSY, GATHER_SECONDS, PLENTY, Flusher
 from jobs.worker.reports import Reports
-from jobs.worker.settlement import Drop, Park, Release
+from jobs.worker.settlement import Drop, Elsewhere, Park, Release
 from tests.support.wait import eventually, soon
 from tests.worker.conftest import ROUTE, Parts
 
@@ -64,8 +64,8 @@ def test_a_lone_end_is_told_at_once_and_its_batch_closed(parts: Parts, flusher: 
 def test_every_way_to_end_arrives_and_only_a_lost_lease_is_worth_a_warning(
     parts: Parts, flusher: Flusher, lease: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    batch, jobs = lease(7)
-    done, retried, dead, released, charged, parked, dropped = jobs
+    batch, jobs = lease(8)
+    done, retried, dead, released, charged, parked, dropped, elsewhere = jobs
     flusher.settle(batch, completion(done))
     flusher.settle(batch, Failure(retried.id, retried.token, retried.type, retried.leased_at, "retry", 60_000))
     flusher.settle(batch, Failure(dead.id, dead.token, dead.type, dead.leased_at, "dead", error=b'{"type":"E"}'))
@@ -73,10 +73,11 @@ def test_every_way_to_end_arrives_and_only_a_lost_lease_is_worth_a_warning(
     flusher.settle(batch, Release(charged.id, charged.token, charged.type, charged=True))
     flusher.settle(batch, Park(parked.id, parked.token, parked.type))
     flusher.settle(batch, Drop(dropped.id))
+    flusher.settle(batch, Elsewhere(elsewhere.id))
 
     eventually(lambda: parts.closed == [1])
     assert caplog.messages == ["lost the leases of 1 jobs: what they did here is not reported"]
-    found = [parts.get(job.id) for job in jobs]
+    found = [parts.get(job.id) for job in jobs[:-1]]
     assert [job.state for job in found] == ["succeeded", "retry_wait", "dead", "ready", "ready", "ready", "leased"]
     assert [job.attempt for job in found] == [1, 1, 1, 0, 1, 0, 1]
     assert found[5].parked

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.worker.isolation import Isolation
 from jobs.worker.messages import Message
-from jobs.worker.settlement import Drop
+from jobs.worker.settlement import Elsewhere
 from jobs.worker.slots import Slot
 from tests.support.wait import eventually
 from tests.worker.leased import leased
@@ -43,9 +43,9 @@ def test_a_job_that_was_lost_and_came_back_keeps_two_slots_and_each_waits_for_it
 
     isolation.ended(("job-1", f"token-{first + 1}"))
     slots[first].join(30)
-    assert slots[first].settlement == Drop("job-1")
+    assert slots[first].settlement == Elsewhere("job-1")
     assert slots[1 - first].settlement is None, "its process goes on"
 
     isolation.ended(("job-1", f"token-{2 - first}"))
     slots[1 - first].join(30)
-    assert slots[1 - first].settlement == Drop("job-1")
+    assert slots[1 - first].settlement == Elsewhere("job-1")

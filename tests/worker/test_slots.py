@@ -6,7 +6,9 @@ import threading
 
 import pytest
 
-from jobs.worker.slots import PoolSlots
+from jobs.worker.settlement import Settlement
+from jobs.worker.slots import PoolSlots, Slot
+from jobs.worker.work import Work
 from tests.support.wait import eventually
 from tests.worker.conftest import Gate, Parts
 from tests.worker.leased import work
@@ -63,3 +65,24 @@ def test_a_slot_for_which_no_thread_could_be_had_gets_one_later(
 
     eventually(lambda: pool.in_hand == 0)
     assert gate.begun == ["job-1", "job-2"]
+
+
+def test_a_slot_that_dies_of_its_job_is_told_of_for_nobody_else_would_end_it(parts: Parts) -> None:
+    def execute(slot: Slot, work: Work, begun: float) -> Settlement:
+        raise MemoryError
+
+    failed = threading.Event()
+    settled: list[Settlement] = []
+    pool = PoolSlots(
+        "default",
+        1,
+        cells=parts.cells,
+        execute=execute,
+        settle=lambda batch, settlement: settled.append(settlement),
+        on_room=lambda: None,
+        on_failure=failed.set,
+    )
+    pool.hand([work(parts.cells, 1)])
+
+    assert failed.wait(30)
+    assert not settled

@@ -8,6 +8,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -264,6 +265,31 @@ def terminate() -> int:
     process.join()
     assert process.exitcode is not None
     return process.exitcode
+
+
+def _fork(how: str) -> int:
+    """The process id of the other one, which does not end by itself; 0 in it."""
+    if (other := os.fork()) == 0:
+        if how == "exits":
+            sys.exit(3)
+        if how == "fails":
+            raise ValueError("of the fork")
+    return other
+
+
+@job("test.fork", timeout=None)
+def fork(how: str) -> int:
+    """Its exit code."""
+    if other := _fork(how):
+        return os.waitstatus_to_exitcode(os.waitpid(other, 0)[1])
+    return 0
+
+
+@job("test.afork", timeout=None)
+async def afork(how: str) -> int:
+    if other := _fork(how):
+        return os.waitstatus_to_exitcode((await asyncio.to_thread(os.waitpid, other, 0))[1])
+    return 0
 
 
 @job("test.print_and_sleep", max_retries=0)
