@@ -24,6 +24,7 @@ from typing import Any
 from jobs.core.wheel import Wheel
 from jobs.engine import Engine, get_engine
 from jobs.exceptions import LeaseLost
+from jobs.runtime.mailbox import Mailbox
 from jobs.runtime.signals import end_forks_at_sigterm, wake_at_shutdown
 from jobs.worker.batch import Batch, Marks
 from jobs.worker.cells import Cells
@@ -66,6 +67,9 @@ log = logging.getLogger("jobs.worker")
 
 TICK_SECONDS = 0.2
 """How often leases are held against the clock and the supervisor is told what changed."""
+
+DOZE_SECONDS = 1.0
+"""The same after as long without anything to do. A message ends it; the supervisor sends one when a job has begun."""
 
 SWITCH_SECONDS = 0.0003
 """How long a running handler may keep the interpreter's lock from the threads that fetch and report. They ask for it
@@ -111,10 +115,12 @@ class Child:
             on_burial=self._on_burial,
         )
         self._isolation = Isolation(self._link.send)
+        self._mailbox = Mailbox()
         self._retire_reason: str | None = None
         self._leave_by: float | None = None  # set: on the way out; when to hand back what still runs
         self._quiet_by = 0.0
         self._last_report: Report | None = None
+        self._stirred_at = monotonic()
         self._abandoned = 0
         self._charges = True  # what is given up then counts as an attempt
         order, *self._early = self._first_messages()
@@ -201,20 +207,23 @@ class Child:
 
     def _retire(self, reason: str) -> None:
         self._retire_reason = self._retire_reason or reason
+        self._mailbox.ring()
 
     # the control thread
 
     def _control(self) -> None:
+        ears: list[Link | Mailbox] = [self._link, self._mailbox]
         try:
             self._timers.start()
             self._link.send(Ready())
             for message in self._early:
                 self._obey(message)
             while True:
-                rest = self._timers.turn()
-                tick = TICK_SECONDS if rest is None else min(rest, TICK_SECONDS)
-                readable, _, _ = select.select([self._link], [], [], tick)
-                for message in self._link.receive() if readable else ():
+                rest, tick = self._timers.turn(), self._tick_seconds
+                readable, _, _ = select.select(ears, [], [], tick if rest is None else min(rest, tick))
+                if self._mailbox in readable:
+                    self._mailbox.run_posted()
+                for message in self._link.receive() if self._link in readable else ():
                     self._obey(message)
                 if self._link.closed:
                     os._exit(1)  # no supervisor: nobody renews our leases
@@ -223,9 +232,20 @@ class Child:
                     self._marks.forget_all()
                 self._report()
                 self._go_on_leaving()
+                if readable or not self._may_doze:
+                    self._stirred_at = monotonic()
         except BaseException:
             log.exception("the control thread failed; the worker ends")
             self._exit(1)
+
+    @property
+    def _tick_seconds(self) -> float:
+        return DOZE_SECONDS if monotonic() > self._stirred_at + DOZE_SECONDS else TICK_SECONDS
+
+    @property
+    def _may_doze(self) -> bool:
+        """There is nothing to hold against the clock, and nothing that the supervisor waits to be told."""
+        return self._source.is_idle and self._source.trouble is None and self._leave_by is None
 
     def _obey(self, message: Message) -> None:
         match message:

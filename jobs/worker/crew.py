@@ -18,6 +18,7 @@ from jobs.worker.child_handle import ChildHandle, HeldLease, StartedLease, Suspe
 from jobs.worker.leases import CrashSettler
 from jobs.worker.messages import (
     AloneEnded,
+    Attend,
     Buried,
     Bye,
     Drain,
@@ -37,9 +38,12 @@ from jobs.worker.messages import (
 )
 from jobs.worker.nursery import Born, Ended, Nursery
 from jobs.worker.options import WorkerOptions
-from jobs.worker.watchdog import LOOK_SECONDS, Watchdog
+from jobs.worker.watchdog import Watchdog
 
 log = logging.getLogger("jobs.worker")
+
+LOOK_SECONDS = 0.2
+"""How often it is looked at what runs, for all who go by it: the watchdog, the marker of starts, children that doze."""
 
 WEIGH_SECONDS = 1.0
 """How often the memory of the children is looked at."""
@@ -53,7 +57,7 @@ LAST_WORDS_SECONDS = 1.0
 
 class Crew:
     """``on_moved`` is told the id of a job whose lease has come to a process of its own: a cancel that was on its way
-    to the one that held it before would not be heard."""
+    to the one that held it before would not be heard. ``on_running`` is called with each look that sees a job run."""
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class Crew:
         on_change: Callable[[ChildHandle], None],
         on_burial: Callable[[], object],
         on_moved: Callable[[str], object],
+        on_running: Callable[[], object],
         *,
         timers: Wheel,
         settings: Settings,
@@ -77,6 +82,7 @@ class Crew:
         self._on_change = on_change
         self._on_burial = on_burial
         self._on_moved = on_moved
+        self._on_running = on_running
         self._children: dict[int, ChildHandle] = {}
         self._numbers = 0
         self._wanted = options.processes
@@ -109,6 +115,16 @@ class Crew:
             )
             for _ in range(self._wanted - serving):
                 self._conceive().send(Serve(self._is_held))
+
+    def watch(self) -> None:
+        """Looks at what runs. Again and again, by its own timer."""
+        self._watchdog.look(self.children)
+        busy = [child for child in self.children if child.cells.started()]
+        for child in busy:
+            if not child.report.running and not child.link.has_unsent:  # it has not noticed, and may doze
+                child.send(Attend())
+        if busy:
+            self._on_running()
 
     def look(self) -> None:
         """Jobs have become ready."""
@@ -300,7 +316,7 @@ class Crew:
         self._lose_patience_after(OVERTIME_SECONDS)
 
     def _watch(self) -> None:
-        self._watchdog.look(self.children)
+        self.watch()
         self._timers.after(LOOK_SECONDS, self._watch)
 
     def _condemn(self, child: ChildHandle, overdue: list[StartedLease]) -> None:

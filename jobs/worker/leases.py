@@ -26,9 +26,6 @@ from jobs.worker.verdict import did_not_stop, failure_of
 
 log = logging.getLogger("jobs.worker")
 
-MARK_SECONDS = 0.2
-"""A job that is seen running twice, as far apart, is marked as started. Shorter ones are over before it matters."""
-
 HOMELESS_SECONDS = 0.1
 """A cancelled job that no child here holds is looked for again as soon: its lease may just be on its way to one."""
 
@@ -37,7 +34,7 @@ FRESH_SHARE = 0.1
 about; the others are renewed before half of their time is over."""
 
 IDLE_SECONDS = 60.0
-"""The settler has nothing to do until it is nudged."""
+"""Settler and marker have nothing to do until they are nudged."""
 
 
 class Renewer:
@@ -94,8 +91,8 @@ class Renewer:
         covered: list[tuple[ChildHandle, int]] = []
         holders: defaultdict[Route, dict[HeldLease, ChildHandle]] = defaultdict(dict)
         for child in self._children():
-            if child.can_work:
-                newest, leases = child.leases(until=began_at - FRESH_SHARE * self._options.lease_seconds)
+            newest, leases = child.leases(until=began_at - FRESH_SHARE * self._options.lease_seconds)
+            if newest and child.can_work:
                 covered.append((child, newest))
                 for lease in leases:
                     holders[lease.route][lease] = child
@@ -146,7 +143,11 @@ class Renewer:
 
 
 class StartMarker:
-    """``tick`` tells the store which jobs have really begun: only they are charged when their host dies."""
+    """``tick`` tells the store which jobs have really begun: only they are charged when their host dies.
+
+    It is wanted with each look of the crew that sees something run. What is seen twice is marked: shorter jobs are over
+    before it matters.
+    """
 
     def __init__(self, engine: Engine, children: Callable[[], list[ChildHandle]]) -> None:
         self._engine = engine
@@ -164,7 +165,7 @@ class StartMarker:
                 route, [(started.lease.id, started.lease.token, started.started_at_ms) for started in leases]
             )
         self._marked |= due
-        return MARK_SECONDS
+        return IDLE_SECONDS
 
 
 class Estate(NamedTuple):

@@ -97,6 +97,10 @@ class Look(Message):
     """Jobs have become ready: look for them now. The store wakes one waiting worker; that may be a frozen one."""
 
 
+class Attend(Message):
+    """A job has begun here: hold it against the clock from now on."""
+
+
 class Reconsider(Message):
     """Settings of pools or pauses have changed: read them anew, and hand back what has not started."""
 
@@ -140,5 +144,5 @@ class HandBack(Message):
 
 FromChild = Ready | LedgerFull | RunAlone | Report | Buried | Retiring | Bye
 FromSupervisor = (
-    Serve | Hold | RunAlone | Look | Reconsider | AloneEnded | Lost | CancelRequested | Drain | Stop | HandBack
+    Serve | Hold | RunAlone | Look | Attend | Reconsider | AloneEnded | Lost | CancelRequested | Drain | Stop | HandBack
 )

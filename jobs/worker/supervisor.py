@@ -162,6 +162,7 @@ class Supervisor:
             self._on_change,
             self._on_burial,
             self._ask_for_cancel,
+            self._on_running,
             timers=self._timers,
             settings=self._engine.settings,
         )
@@ -279,6 +280,11 @@ class Supervisor:
             self._presence.forget(child)
             self._settling.nudge()
         self._beating.nudge()
+
+    def _on_running(self) -> None:
+        """The crew has seen jobs run. While the store is away the marker tries again by itself."""
+        if self._marking.trouble is None:
+            self._marking.nudge()
 
     def _on_burial(self) -> None:
         """A job has died, here or by what a service did. From any thread."""

@@ -13,14 +13,12 @@ from time import monotonic
 from jobs.conf import Settings
 from jobs.worker.child_handle import ChildHandle, StartedLease
 
-LOOK_SECONDS = 0.25
-
 FROZEN_SECONDS = 2.0
 """When a look is as late, this host stood still, and handlers had no chance to stop: they get their grace anew."""
 
 
 class Watchdog:
-    """``look`` every ``LOOK_SECONDS``. ``condemn`` is told a child, and what runs in it and does not stop."""
+    """``look`` several times a second. ``condemn`` is told a child, and what runs in it and does not stop."""
 
     def __init__(
         self,

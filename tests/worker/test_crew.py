@@ -16,11 +16,24 @@ from jobs.core.job import LeasedJob
 from jobs.core.wheel import Wheel
 from jobs.engine import new_token
 from jobs.worker import cells
+from jobs.worker.cells import Cell, Cells
 from jobs.worker.child_handle import ChildHandle
 from jobs.worker.crew import Crew
 from jobs.worker.leases import CrashSettler, Renewer
 from jobs.worker.link import Link
-from jobs.worker.messages import AloneEnded, CancelRequested, Hold, Message, Opened, Ready, Retiring, RunAlone, Serve
+from jobs.worker.messages import (
+    AloneEnded,
+    Attend,
+    CancelRequested,
+    Hold,
+    Message,
+    Opened,
+    Ready,
+    Report,
+    Retiring,
+    RunAlone,
+    Serve,
+)
 from jobs.worker.nursery import Born, Conception, Ended
 from jobs.worker.options import WorkerOptions
 from tests.worker.conftest import ROUTE, Parts
@@ -32,6 +45,7 @@ class Cradle:
     def __init__(self) -> None:
         self.links: list[Link] = []
         self.pens: list[socket.socket] = []
+        self.memories: list[Cells] = []
         self.events: list[Born | Ended] = []
 
     def request(self, number: int) -> Conception:
@@ -39,7 +53,9 @@ class Cradle:
         ledger, its_ledger = socket.socketpair()
         self.links.append(Link.of_child(its_link))
         self.pens.append(its_ledger)
-        return Conception(link, ledger, cells.create())
+        fd = cells.create()
+        self.memories.append(Cells(fd))
+        return Conception(link, ledger, fd)
 
     def bear(self, number: int) -> None:
         self.events.append(Born(number, os.getpid()))
@@ -58,6 +74,7 @@ class House:
         self.cradle = Cradle()
         self.selector = selectors.DefaultSelector()
         self.crew: Crew
+        self.looks_that_saw_jobs = 0
         self.renewer = Renewer(parts.engine, lambda: self.crew.children, options)
         nursery: Any = self.cradle
         timers = Wheel(monotonic)
@@ -71,6 +88,7 @@ class House:
             lambda child: None,
             lambda: None,
             lambda job_id: self.renewer.hear([job_id]),
+            self._on_running,
             timers=timers,
             settings=get_settings(),
         )
@@ -101,6 +119,21 @@ class House:
         self.cradle.links[0].send(RunAlone(job, monotonic(), 0.0))
         for key, _ in self.selector.select(5.0):
             key.data()
+
+    def begin_job(self, number: int) -> Cell:
+        """In the memory that this child shares with the host, where it says so first."""
+        cell = self.cradle.memories[number - 1].new_cell()
+        cell.enter(1, "job", 1)
+        return cell
+
+    def hear(self, number: int, message: Message) -> None:
+        """From this child."""
+        self.cradle.links[number - 1].send(message)
+        for key, _ in self.selector.select(5.0):
+            key.data()
+
+    def _on_running(self) -> None:
+        self.looks_that_saw_jobs += 1
 
     def told(self, number: int, *, until: Message) -> list[Message]:
         """What this child has been told, up to this message."""
@@ -215,3 +248,45 @@ def test_whoever_comes_while_the_host_is_held_takes_nothing_from_the_start(house
 
     house.crew.hold(False)
     assert house.told(2, until=Hold(False)) == [Hold(False)]
+
+
+def test_a_child_that_has_not_noticed_the_job_that_began_in_it_is_told(house: House) -> None:
+    house.crew.watch()
+    assert house.told(1, until=Serve()) == [Serve()]
+    assert house.looks_that_saw_jobs == 0
+
+    house.begin_job(1)
+    house.crew.watch()
+    assert house.told(1, until=Attend()) == [Attend()]
+    assert house.looks_that_saw_jobs == 1
+
+
+def test_a_child_that_has_noticed_is_told_nothing_and_the_job_is_seen_with_each_look_until_it_ends(
+    house: House,
+) -> None:
+    cell = house.begin_job(1)
+    house.hear(1, running(1))
+    house.crew.watch()
+    house.crew.watch()
+    assert house.looks_that_saw_jobs == 2
+
+    cell.leave()
+    house.crew.watch()
+    assert house.looks_that_saw_jobs == 2
+    house.crew.hold(True)
+    assert house.told(1, until=Hold(True)) == [Serve(), Hold(True)]
+
+
+def test_to_a_child_that_reads_nothing_no_more_is_said_than_its_link_has_room_for(house: House) -> None:
+    house.begin_job(1)
+    (child,) = house.crew.children
+    while not child.link.has_unsent:
+        house.crew.watch()
+    unsent = len(child.link._unsent)
+
+    house.crew.watch()
+    assert len(child.link._unsent) == unsent
+
+
+def running(number: int) -> Report:
+    return Report(slots={"default": 10}, running=number, ended=0, trouble=None, idle=False)

@@ -9,8 +9,9 @@ import pytest
 from jobs.conf import Settings
 from jobs.core.job import Route
 from jobs.worker.child_handle import ChildHandle, HeldLease
+from jobs.worker.crew import LOOK_SECONDS
 from jobs.worker.messages import Closed, Opened
-from jobs.worker.watchdog import FROZEN_SECONDS, LOOK_SECONDS, Watchdog
+from jobs.worker.watchdog import FROZEN_SECONDS, Watchdog
 from tests.worker.handles import OtherSide, child_handle
 
 ROUTE = Route("default", 1, 0)
