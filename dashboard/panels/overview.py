@@ -30,6 +30,7 @@ NEEDS_SHOWN = 5
 NEEDS_LISTED = 50
 """With those to be unfolded. What is found goes with how much there is: no page lists a thousand."""
 
+POOLS_SHOWN = 15
 GROUPS_SHOWN = 4
 FIRINGS_SHOWN = 5
 STRIP = 12
@@ -58,7 +59,7 @@ class Overview(Panel):
         loud = reads.mutes().loud(groups) if groups else []
         urgent = needs.needs(overall, loud, sampled)
         notes = _notes(overall)
-        firing = _next_to_fire(overall)
+        firing, pools = _next_to_fire(overall), troubled_first(overall)
         return {
             "headline": needs.headline(overall, urgent),
             "summary": questions.summary(overall),
@@ -70,7 +71,8 @@ class Overview(Panel):
             "life_urls": _life_urls(),
             "life_notes": _life_notes(overall, groups, sampled),
             "life_due": {} if overall.trouble else reads.next_due(),
-            "pools": [pool | {"line": notes.get(pool["name"])} for pool in troubled_first(overall)],
+            "pools": [pool | {"line": notes.get(pool["name"])} for pool in pools[:POOLS_SHOWN]],
+            "pools_more": max(0, len(pools) - POOLS_SHOWN),
             "groups": groups[:GROUPS_SHOWN],
             "groups_more": max(0, len(groups) - GROUPS_SHOWN),
             "sampled": sampled,
@@ -157,12 +159,13 @@ def _life_notes(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) ->
 
 
 def troubled_first(overall: Overall) -> list[dict[str, Any]]:
-    """Pools without a worker or late first, then by what waits; else by name."""
+    """Pools without a worker first, then those that are late, that grow, that are paused; by name in each."""
     return sorted(
         overall.pools,
         key=lambda pool: (
             not standing.unserved(pool),
             not standing.is_late(pool),
+            not standing.growth_of(pool),
             not standing.pause_of(pool),
             pool["name"],
         ),

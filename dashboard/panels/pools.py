@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from dashboard import reads, standing
 from dashboard.formats import UNKNOWN, count, duration, plural, some
 from dashboard.overall import Overall
+from dashboard.paging import page_of
 from dashboard.panels.base import Badge, Panel
 from dashboard.panels.overview import troubled_first
 from dashboard.panels.topology import Version, by_pool
@@ -22,8 +23,11 @@ from jobs.api import PoolSettings, Scaling
 from jobs.core.figures import Figures
 from jobs.core.job import moment
 
+PER_PAGE = 50
+SEARCH_MAX = 100
+
 DRAWN = 20
-"""So many pools of the list have a line of what they did: each is read by itself, though rarely."""
+"""So many pools of a page have a line of what they did: each is read by itself, though rarely."""
 
 DECISIONS_SHOWN = 15
 TYPES_SHOWN = 12
@@ -59,18 +63,24 @@ class Pools(Panel):
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         common = {"operates": may(request.user, OPERATE)}
         name = request.GET.get("name", "")[:NAME_MAX]
-        return common | (_one(name, overall) if name else _all(overall))
+        return common | (_one(name, overall) if name else _all(request, overall))
 
 
-def _all(overall: Overall) -> dict[str, Any]:
-    unserved = [pool["name"] for pool in overall.pools if standing.unserved(pool)]
-    pools = troubled_first(overall)
+def _all(request: HttpRequest, overall: Overall) -> dict[str, Any]:
+    search = request.GET.get("search", "")[:SEARCH_MAX].strip()
+    matching = [pool for pool in troubled_first(overall) if search.lower() in pool["name"].lower()]
+    part = page_of(matching, request.GET, PER_PAGE, kept=("search",))
+    pools = part.items
     drawn = reads.pace([pool["name"] for pool in pools[:DRAWN]]) if pools else {}
     lines = {name: sparkline(series, overall.now) for name, series in drawn.items()}
+    unserved = [pool["name"] for pool in overall.pools if standing.unserved(pool)]
     return {
         "pools": [pool | {"line": lines.get(pool["name"])} for pool in pools],
+        "total": len(overall.pools),
+        "search": search,
+        "part": part,
         "sentence": _sentence(overall, unserved),
-        "unserved": unserved,
+        "unserved": [pool["name"] for pool in pools if standing.unserved(pool)],
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Any, TypeAlias
-from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
@@ -13,8 +12,9 @@ from django.urls import NoReverseMatch, reverse
 from dashboard import forecasts, reads
 from dashboard.choices import chosen
 from dashboard.firings import STRIP, Line, troubled_first
-from dashboard.formats import plural, read_number, some
+from dashboard.formats import plural, some
 from dashboard.overall import Overall
+from dashboard.paging import page_of
 from dashboard.panels.base import Badge, Panel
 from dashboard.permissions import OPERATE, may
 from jobs.api.schedules import ScheduleNotFound, ScheduleStatus
@@ -61,10 +61,8 @@ def _all(request: HttpRequest, overall: Overall) -> dict[str, Any]:
     search = request.GET.get("search", "")[:SEARCH_MAX].strip()
     state, problem = chosen(request.GET.get("state", ""), "state of a schedule", dict(STATES))
     matching = troubled_first(_matching(rows, search, state, overall.late), overall.late)
-    pages = max(1, -(-len(matching) // PER_PAGE))
-    page = min(max(1, read_number(request.GET.get("page", ""))), pages)
-    shown = matching[(page - 1) * PER_PAGE : page * PER_PAGE]
-    lines = _lines(shown, overall, STRIP)
+    part = page_of(matching, request.GET, PER_PAGE, kept=("search", "state"))
+    lines = _lines(part.items, overall, STRIP)
     return {
         "lines": lines,
         "total": len(rows),
@@ -73,10 +71,7 @@ def _all(request: HttpRequest, overall: Overall) -> dict[str, Any]:
         "state": state,
         "states": STATES,
         "problems": [problem] if problem else [],
-        "page": page,
-        "pages": pages,
-        "previous_url": _page_url(search, state, page - 1) if page > 1 else "",
-        "next_url": _page_url(search, state, page + 1) if page < pages else "",
+        "part": part,
         "add_url": _admin(request, "add"),
         **_forecast(request, len(rows)),
     }
@@ -155,11 +150,6 @@ def _sentence(rows: Iterable[Row], overall: Overall, lines: Collection[Line]) ->
         f"{plural(paused, 'schedule is', 'schedules are')} paused" if paused and not (broken or failed) else "",
     ]
     return "; ".join(["None is late", *filter(None, trouble)]) + "."
-
-
-def _page_url(search: str, state: str, page: int) -> str:
-    words = {"search": search, "state": state, "page": str(page)}
-    return f"?{urlencode({word: value for word, value in words.items() if value})}"
 
 
 def _admin(request: HttpRequest, view: str, *arguments: Any) -> str:

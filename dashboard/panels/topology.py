@@ -13,8 +13,12 @@ from django.http import HttpRequest
 from dashboard import reads
 from dashboard.formats import plural, some
 from dashboard.overall import Overall
+from dashboard.paging import page_of
 from dashboard.panels.base import Panel
 from jobs.api import Partition
+
+PER_PAGE = 50
+"""Pools."""
 
 CELL, GAP, PER_ROW = 20, 4, 16
 SKEWED = 2.0
@@ -103,6 +107,11 @@ class Shape:
     pool: str
     versions: tuple[Version, ...]
 
+    @property
+    def needs_a_look(self) -> bool:
+        """An old version drains, or the work is uneven."""
+        return len(self.versions) > 1 or any(version.is_skewed for version in self.versions)
+
 
 class Topology(Panel):
     slug = "topology"
@@ -114,7 +123,8 @@ class Topology(Panel):
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         shapes = by_pool(reads.topology())
-        return {"shapes": shapes, "sentence": _sentence(shapes), "cell_size": CELL}
+        part = page_of(sorted(shapes, key=lambda shape: not shape.needs_a_look), request.GET, PER_PAGE)
+        return {"total": len(shapes), "part": part, "sentence": _sentence(shapes), "cell_size": CELL}
 
 
 def by_pool(partitions: Sequence[Partition]) -> list[Shape]:

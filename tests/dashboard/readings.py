@@ -11,7 +11,8 @@ NOW = datetime(2026, 1, 1, 12, 0, 5, tzinfo=UTC)
 
 
 def pool(name: str = "billing", **facts: Any) -> dict[str, Any]:
-    zeros = dict.fromkeys(("ready", "scheduled", "retry_wait", "leased", "dead", "slots", "throughput_per_second"), 0)
+    counts = ("ready", "scheduled", "retry_wait", "leased", "dead", "slots")
+    zeros = dict.fromkeys((*counts, "throughput_per_second", "enqueued_per_second"), 0)
     healthy = {"name": name, "paused": None, "workers": 1, "slots_actual": 10}
     return zeros | healthy | {"oldest_ready_age_seconds": None, "predicted_wait_seconds": None} | facts
 

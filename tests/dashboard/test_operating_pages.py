@@ -30,11 +30,53 @@ from jobs.core.states import JobState
 from jobs.store.keys import SettingKeys
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.conftest import Login
+from tests.dashboard.readings import overall, pool
 from tests.dashboard.seeding import Shop
 
 pytestmark = pytest.mark.django_db
 
 ROOT = Path(__file__).parents[2]
+
+
+class TestVeryManyPools:
+    @pytest.fixture
+    def many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """130 that are well, and the one that waits without a worker comes last by its name."""
+        well = [pool(f"tenant-{number:03}") for number in range(130)]
+        seen = overall(*well, pool("zebra", ready=1, workers=0))
+        monkeypatch.setattr(reads, "overall", lambda: seen)
+
+    def test_they_are_shown_page_by_page_troubled_ones_first(self, viewer: Client, shop: Shop, many: None) -> None:
+        first, last = (viewer.get(f"/dashboard/pools/?page={page}") for page in (1, 3))
+
+        assert "131 pools" in text(first)
+        assert "Page 1 of 3, troubled first" in text(first)
+        assert _named(first) == ["zebra", *(f"tenant-{number:03}" for number in range(49))]
+        assert _named(last) == [f"tenant-{number:03}" for number in range(99, 130)]
+        assert "To serve zebra" in text(first)
+        assert "To serve" not in text(last)
+
+    @pytest.mark.parametrize("page", ["0", "-1", "99", "x", "9" * 20])
+    def test_a_page_that_there_is_not_is_the_nearest(self, page: str, viewer: Client, shop: Shop, many: None) -> None:
+        assert re.search(r"Page [13] of 3", text(viewer.get(f"/dashboard/pools/?page={page}")))
+
+    def test_one_is_found_by_a_part_of_its_name(self, viewer: Client, shop: Shop, many: None) -> None:
+        found = viewer.get("/dashboard/pools/?search=T-12")
+
+        assert _named(found) == [f"tenant-{number}" for number in range(120, 130)]
+        narrowed = viewer.get("/dashboard/pools/?search=tenant&page=2")
+        links = [attributes.get("href") for tag, attributes in tags(narrowed) if tag == "a"]
+        assert {"?search=tenant&page=1", "?search=tenant&page=3"} <= set(links)
+        assert "No pool matches. Show all" in text(viewer.get("/dashboard/pools/?search=nothing"))
+
+    def test_the_overview_shows_those_that_need_a_look_and_counts_the_others(
+        self, viewer: Client, shop: Shop, many: None
+    ) -> None:
+        page = viewer.get("/dashboard/")
+
+        assert _named(page)[:2] == ["zebra", "tenant-000"]
+        assert len(_named(page)) == 15
+        assert "and 116 more in Pools" in text(page)
 
 
 class TestOnePool:
@@ -218,6 +260,20 @@ class TestTopology:
         shop.ready(pool="mail")
         assert "2 pools of one partition each." in text(viewer.get("/dashboard/topology/"))
 
+    def test_of_very_many_pools_a_page_shows_a_few_and_the_sentence_is_about_all(
+        self, viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = [_partition(1, 0, 1, pool=f"tenant-{number:03}") for number in range(120)]
+        found += [_partition(version, 0, 1, pool="zebra") for version in (1, 2)]
+        monkeypatch.setattr(reads, "topology", lambda: found)
+
+        first, last = (text(viewer.get(f"/dashboard/topology/?page={page}")) for page in (1, 3))
+
+        assert "121 pools over 122 partitions; 1 old version drains." in last
+        assert "Page 3 of 3" in last
+        assert ("tenant-098" in last, "tenant-099" in last) == (False, True)
+        assert "draining, 1 job left" in first, "what needs a look comes first"
+
     def test_what_is_wrong_with_the_store_is_told_with_what_mends_it(
         self, viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -344,15 +400,21 @@ class TestAudit:
         assert login("stranger").get("/dashboard/audit/export/").status_code == 403
 
 
+def _named(page: Any) -> list[str]:
+    """The pools that have a row, in order."""
+    keys = [str(attributes.get("data-key")) for tag, attributes in tags(page) if tag == "tr"]
+    return [key.removeprefix("pool ") for key in keys if key.startswith("pool ")]
+
+
 def _id_in(shop: Shop, route: Route) -> str:
     """An id that nobody has, whose job comes to this partition."""
     ids = (uuid4().hex for _ in itertools.count())
     return next(id for id in ids if shop.engine.topology.route_for(route.pool, id) == route)
 
 
-def _partition(version: int, number: int, ready: int) -> Partition:
+def _partition(version: int, number: int, ready: int, pool: str = "default") -> Partition:
     others = dict.fromkeys(("scheduled", "retry_wait", "blocked", "leased", "throttled", "dead"), 0)
-    return Partition(pool="default", version=version, partition=number, ready=ready, **others)
+    return Partition(pool=pool, version=version, partition=number, ready=ready, **others)
 
 
 def _finding(detail: str) -> Any:
