@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
@@ -99,7 +99,7 @@ def _overall() -> Overall:
             for scope, pause in api.scheduler.unlifted()
         )
     names = [pool.name for pool in snapshot.pools]
-    day = _as_known(_day, lambda: _read_day(names), HISTORY_BUDGET_SECONDS)
+    day = _as_known(_day, lambda: _read_day(names, snapshot.server_time), HISTORY_BUDGET_SECONDS)
     notes = _as_known(_notes, lambda: tuple(api.stats.backlog(NOTES_MINUTES))) or ()
     nodes = _as_known(_nodes, api.workflows.node_counts)
     grows = growing(notes, snapshot.server_time)
@@ -175,18 +175,18 @@ def _as_known(kept: Kept[T], read: Callable[[], T], seconds: float = BUDGET_SECO
         return kept.last
 
 
-def _read_day(pools: Sequence[str]) -> Day:
+def _read_day(pools: Sequence[str], now: datetime) -> Day:
+    """``now``: by the store's clock, which all that is read goes by."""
     of_pools = api.stats.points_of_pools(pools, MINUTES, step=STEP)
     points = [point for steps in of_pools.values() for point in steps]
 
     def since(at: datetime) -> Sequence[Point]:
         begun = at - TEN_SECONDS  # the step in which it came is told whole
-        minutes = (datetime.now(UTC) - begun).total_seconds() / 60
+        minutes = (now - begun).total_seconds() / 60
         if minutes > FINE_MINUTES:
             return [point for point in points if point.at >= at]
         return [point for point in api.stats.points(None, max(0.0, minutes)) if point.at >= begun]
 
-    now = datetime.now(UTC)
     return replace(day_of(points, api.workers.releases(MINUTES), since, now), lost=lost_of(of_pools, now))
 
 

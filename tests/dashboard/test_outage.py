@@ -182,6 +182,13 @@ class TestWithoutTheDatabase:
         assert done.json()["message"].endswith("Look whether it was done before you do it again.")
         assert shop.state(job_id) == "dead"
 
+    def test_figures_go_on_for_whoever_looks_already(self, shop: Shop, no_database: Callable[[], Any]) -> None:
+        shop.many(3)
+        with no_database():
+            seen = reads.overall()
+
+        assert (seen.trouble, seen.count("ready")) == ("", 3)
+
     def test_nobody_logs_in(self, client: Client, no_database: Callable[[], Any]) -> None:
         with no_database():
             answer = client.post(

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import pytest
 from django.test import Client
@@ -72,6 +72,27 @@ def test_what_failed_since_a_deploy_that_came_after_the_failure(viewer: Client, 
 
     assert (found.answer, found.detail, found.mark) == ("Nothing", "9f3c2ab; 1 dead in all", "succeeded")
     assert "9f3c2ab; 1 dead in all" in answer(viewer, "What failed since the deploy?")
+
+
+@pytest.mark.parametrize("off", [timedelta(minutes=-30), timedelta(minutes=30)])
+def test_a_web_server_whose_clock_is_wrong_tells_the_same(
+    off: timedelta, viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Wrong(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(tz) + off
+
+    monkeypatch.setattr("dashboard.reads.whole.datetime", Wrong)
+    shop.worker(version="9f3c2ab")
+    time.sleep(0.002)  # a deploy is known by the millisecond
+    shop.dead()
+
+    day = reads.overall().day
+
+    assert day is not None
+    assert (day.died, day.died_since, day.died_by_hour[-1]) == (1, 1, 1)
+    assert "1 job 9f3c2ab; 1 dead in all" in answer(viewer, "What failed since the deploy?")
 
 
 def test_when_do_the_pools_drain_with_one_that_nobody_serves(viewer: Client, shop: Shop) -> None:
