@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC
 from typing import Any
 
@@ -24,7 +25,7 @@ def figures(overall: Overall) -> dict[str, str]:
 
     Keys of pools are ``pool.NAME.WHAT`` (a name may hold dots; nothing takes keys apart).
     """
-    found: dict[str, str] = {f"states.{state}": count(overall.count(str(state))) for state in JobState}
+    found = _counts({f"states.{state}": overall.count(str(state)) for state in JobState})
     urgent = needs.needs(overall)
     answers = questions.answers(overall)
     found["headline"] = needs.headline(overall, urgent)
@@ -33,7 +34,7 @@ def figures(overall: Overall) -> dict[str, str]:
         found[f"answers.{number}.answer"] = answer.answer
         found[f"answers.{number}.detail"] = answer.detail
     found |= _node_figures(overall)
-    found["dead.loud"] = count(overall.loud_dead) if overall.known else UNKNOWN
+    found |= _counts({"dead.loud": overall.loud_dead if overall.known else None})
     busy, slots = 0, 0
     for pool in overall.pools:
         found |= _pool_figures(pool)
@@ -60,6 +61,13 @@ def version(found: dict[str, str]) -> str:
     return hashlib.blake2s(json.dumps(found, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
+def _counts(numbers: Mapping[str, int | None]) -> dict[str, str]:
+    """As people read them; those that are rounded also to the last one, under ``exact.`` and the same key."""
+    found = {key: count(number) for key, number in numbers.items()}
+    exact = {key: f"{number:,}" for key, number in numbers.items() if number is not None}
+    return found | {f"exact.{key}": text for key, text in exact.items() if text != found[key]}
+
+
 def _node_figures(overall: Overall) -> dict[str, str]:
     """Nodes have no job while they wait, nor when they were skipped: no count of jobs tells of them."""
     nodes = overall.nodes
@@ -77,12 +85,6 @@ def _pool_figures(pool: dict[str, Any]) -> dict[str, str]:
     name = pool["name"]
     oldest = pool["oldest_ready_age_seconds"]
     shown = {
-        "ready": count(pool["ready"]),
-        "scheduled": count(pool["scheduled"]),
-        "retry_wait": count(pool["retry_wait"]),
-        "leased": count(pool["leased"]),
-        "dead": count(pool["dead"]),
-        "workers": count(pool["workers"]),
         "oldest": duration(oldest) if oldest else "none",
         "slots": f"{count(pool['leased'])}/{count(pool['slots_actual'] or 0)}",
         "bar": f"{pool['leased']}/{max(1, pool['slots_actual'] or 0)}",
@@ -90,7 +92,9 @@ def _pool_figures(pool: dict[str, Any]) -> dict[str, str]:
         "new": rate(round(pool["enqueued_per_second"], 1)),  # one job now and then is no rate that pages need follow
         "drains": standing.drains_in(pool),
     }
-    return {f"pool.{name}.{what}": text for what, text in shown.items()}
+    counted = ("ready", "scheduled", "retry_wait", "leased", "dead", "workers")
+    counts = _counts({f"pool.{name}.{what}": pool[what] for what in counted})
+    return counts | {f"pool.{name}.{what}": text for what, text in shown.items()}
 
 
 def trouble(overall: Overall, urgent: int) -> str:

@@ -150,9 +150,15 @@ def state_word(state: str) -> str:
     return STATE_WORDS.get(str(state), str(state))
 
 
+TURNS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+"""Characters that turn round what stands after them, also what others wrote."""
+
+
 def shortened(text: str, limit: int) -> str:
-    """The first ``limit`` characters of one line of ``text``, with an ellipsis where something was left out."""
-    line = " ".join(text.split())
+    """The first ``limit`` characters of one line of ``text``, with an ellipsis where something was left out. It stands
+    among other words, which it cannot turn round.
+    """
+    line = " ".join(text.translate(TURNS).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 

@@ -275,9 +275,13 @@ def job_state(job: Job) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def figure(context: Context, *key: str) -> SafeString:
-    """A live figure: its text now, and its key for the page's script to change it by."""
+    """A live figure: its text now, and its key for the page's script to change it by. What is rounded is exact in the
+    title."""
     name = ".".join(str(part) for part in key)
-    return format_html('<span data-figure="{}">{}</span>', name, context["figures"].get(name, formats.UNKNOWN))
+    figures = context["figures"]
+    exact = figures.get(f"exact.{name}")
+    title = format_html(' title="{}"', exact) if exact else ""
+    return format_html('<span data-figure="{}"{}>{}</span>', name, title, figures.get(name, formats.UNKNOWN))
 
 
 @register.simple_tag(takes_context=True)

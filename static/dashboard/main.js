@@ -68,7 +68,10 @@ function changesHeld() {
 function print(figures) {
   const lit = new Set();
   for (const spot of document.querySelectorAll("[data-figure]")) {
-    const text = figures[spot.dataset.figure];
+    const key = spot.dataset.figure;
+    const [text, exact] = [figures[key], figures[`exact.${key}`]];
+    if (exact) spot.title = exact;
+    else if (text && !known[`exact.${key}`]) spot.removeAttribute("title");
     if (text === undefined || spot.textContent === text) continue;
     spot.textContent = text;
     const home = spot.closest(".panel");

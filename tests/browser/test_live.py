@@ -37,6 +37,26 @@ def test_figures_change_without_a_reload(visit: Visit, shop: Shop) -> None:
     assert never_reloaded(page)
 
 
+def test_a_figure_that_is_rounded_is_exact_in_its_title_as_it_changes(
+    visit: Visit, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.figures.count", lambda number: "many" if (number or 0) > 2 else f"{number}")
+    page = visit("viewer")
+    settle(page)
+    figure = page.locator('[data-figure="states.ready"]')
+
+    first, *_ = shop.many(3)
+    expect(figure).to_have_attribute("title", "3")
+    expect(figure).to_have_text("many")
+    second, *_ = shop.many(1)
+    expect(figure).to_have_attribute("title", "4")
+
+    for job_id in (first, second):
+        shop.engine.jobs.cancel(job_id)
+    expect(figure).to_have_text("2")
+    expect(figure).not_to_have_attribute("title", re.compile(""))
+
+
 @pytest.mark.parametrize("lost", ["main.js", "live.js", "neighbours.js"])
 def test_a_script_that_could_not_be_fetched_is_asked_for_again(
     visit: Visit, shop: Shop, complaints: Complaints, lost: str

@@ -311,6 +311,21 @@ def test_of_findings_without_end_so_many_are_listed_and_the_rest_counted(
     assert "and 2 more: put these right first" in words
 
 
+def test_a_number_that_is_rounded_is_told_to_the_last_job_in_its_title(
+    viewer: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.ready()
+    million = replace(reads.overall(), states={"ready": 1_214_332, "dead": 999})
+    monkeypatch.setattr(reads, "overall", lambda: million)
+
+    told = {found.get("data-figure"): found.get("title") for _, found in tags(viewer.get("/dashboard/"))}
+    live = viewer.get("/dashboard/snapshot/").json()["figures"]
+
+    assert (told["states.ready"], told["states.dead"]) == ("1,214,332", None)
+    assert (live["states.ready"], live["exact.states.ready"]) == ("1.21 m", "1,214,332")
+    assert "exact.states.dead" not in live
+
+
 def test_a_count_in_the_navigation_is_read_out_right_also_of_one(viewer: Client, shop: Shop) -> None:
     shop.dead()
     shop.ready(pool="reports")

@@ -22,6 +22,20 @@ def test_a_count(number: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("no\n funds ", "no funds"),
+        ("n" * 20, "n" * 9 + "…"),
+        ("\u202egpj.exe\u2066", "gpj.exe"),  # would turn round the words after it
+        ("שלום", "שלום"),
+        ("👩\u200d🔧", "👩\u200d🔧"),
+    ],
+)
+def test_a_text_among_others_is_one_line_that_turns_nothing_round(text: str, line: str) -> None:
+    assert formats.shortened(text, 10) == line
+
+
+@pytest.mark.parametrize(
     ("names", "text"), [(["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a"] * 1_004, "a, a, a and 1,001 more")]
 )
 def test_names_of_which_a_few_are_told(names: list[str], text: str) -> None:
