@@ -13,6 +13,7 @@ from django.urls import reverse
 from dashboard.formats import age, count, near, plural, sentence, shortened
 from dashboard.needs.need import Need
 from dashboard.overall import Overall
+from dashboard.standing import pause_of
 from jobs.api import ErrorGroup
 
 
@@ -37,7 +38,7 @@ def error_needs(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) ->
         "action": "Open the group",
         "action_url": f"{url}?{urlencode({'group': first.fingerprint})}",
         "about": ("group", first.fingerprint),
-        "pool": first.pools[0] if len(first.pools) == 1 else "",
+        "pool": _to_pause(first, overall),
     }
     what = f"{first.error_type}: {first.pattern}" if first.pattern else first.error_type
     if first.count == dead:
@@ -54,6 +55,12 @@ def error_needs(overall: Overall, groups: Sequence[ErrorGroup], sampled: int) ->
         began = _surge(overall.day.died_by_hour if overall.day else (), "the", "jobs died ")
     cause = f"{count(first.count)}{sample} {are} one error of {', '.join(first.types[:2])}: {shortened(what, 120)}"
     return [Need("dead", "", plural(dead, "job"), url, " died", f"{sentence(cause)}{began}", **common)]
+
+
+def _to_pause(group: ErrorGroup, overall: Overall) -> str:
+    """The one pool in which jobs die of it, unless it is paused already."""
+    held = {pool["name"] for pool in overall.pools if pause_of(pool)}
+    return group.pools[0] if len(group.pools) == 1 and group.pools[0] not in held else ""
 
 
 SOON = timedelta(minutes=30)

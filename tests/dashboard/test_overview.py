@@ -22,6 +22,7 @@ from jobs.models import Schedule
 from jobs.services import carrying
 from jobs.store.keys import RunKeys
 from tests.dashboard.browsing import tags, text
+from tests.dashboard.readings import pool
 from tests.dashboard.run_pages import NIGHTLY, links
 from tests.dashboard.seeding import Shop
 from tests.support.runs import Runs
@@ -89,6 +90,13 @@ class TestFindings:
         assert need.before + need.noun + need.after == "4 jobs of charge died of one error"
         assert need.cause == "Declined: no funds. Began 11:02, 2 min after deploy 9f3c2ab."
         assert (need.action, need.action_url, need.pool) == ("Open the group", "/dashboard/dead/?group=f", "billing")
+
+    def test_a_pool_that_is_paused_already_is_not_offered_to_be_paused(self) -> None:
+        held = pool("billing", paused={"by": "ana"})
+
+        (need,) = needs.needs(overall(dead=4, pools=(held,)), [group()], 4)
+
+        assert need.pool == ""
 
     def test_an_error_within_a_second_of_the_deploy_began_right_after_it(self) -> None:
         day = Day(release="9f3c2ab", released_at=ago(minutes=58, milliseconds=400))
