@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from django.urls import reverse
 
-from dashboard.formats import count
+from dashboard.formats import as_cell, count
 from dashboard.links import bulk_url, job_url
 from jobs.api.audit import AuditRecord
 
@@ -132,7 +132,7 @@ def as_lines(entries: Iterable[AuditRecord]) -> str:
 
 
 def as_table(entries: Iterable[AuditRecord]) -> str:
-    """CSV with a head. A cell that a spreadsheet would take for a formula begins with an apostrophe."""
+    """CSV with a head."""
     file = io.StringIO()
     rows = csv.writer(file)
     rows.writerow(COLUMNS)
@@ -143,5 +143,4 @@ def as_table(entries: Iterable[AuditRecord]) -> str:
 
 
 def _cell(value: object) -> str:
-    text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-    return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text
+    return as_cell(value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False))

@@ -165,3 +165,8 @@ def shortened(text: str, limit: int) -> str:
 def sentence(text: str) -> str:
     """With a full stop, if it does not end in one."""
     return text if not text or text[-1] in ".!?…" else text + "."
+
+
+def as_cell(text: str) -> str:
+    """A cell of a CSV file that no spreadsheet takes for a formula: one that it would begins with an apostrophe."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

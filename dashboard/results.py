@@ -11,6 +11,7 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_GET
 
 from dashboard import reads
+from dashboard.formats import as_cell
 from dashboard.overall import UNREACHABLE, trouble_of
 from dashboard.permissions import VIEW, requires
 from jobs import api
@@ -45,9 +46,4 @@ class _Echo:
 def _lines(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     writer = csv.writer(_Echo())
     for job, what in rows:
-        yield writer.writerow((_as_text(job), _as_text(what)))
-
-
-def _as_text(cell: str) -> str:
-    """A cell that a spreadsheet does not take for a formula."""
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+        yield writer.writerow((as_cell(job), as_cell(what)))
