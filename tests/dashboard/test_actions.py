@@ -205,6 +205,23 @@ class TestAllThatMatch:
         assert again["Location"] == first["Location"]
         assert (shop.state(job_id), shop.engine.jobs.get(job_id).resubmissions) == ("dead", 1)
 
+    def test_of_two_people_who_ask_for_the_same_at_once_each_job_obeys_one(
+        self, operator: Client, administrator: Client, shop: Shop, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("jobs.services.bulk.PART", 2)
+        jobs = [shop.dead() for _ in range(5)]
+        questions = [(client, self.question(client)) for client in (operator, administrator)]
+        pages = [(client, self.answer(client, question)["Location"]) for client, question in questions]
+
+        self.work(shop)
+
+        assert [shop.engine.jobs.get(job_id).resubmissions for job_id in jobs] == [1] * 5
+        told = [
+            re.findall(r"(\d) of 5 jobs resubmitted(?:, (\d) could not be)?", text(c.get(page)))[0] for c, page in pages
+        ]
+        done, refused = (sum(int(numbers[place] or 0) for numbers in told) for place in (0, 1))
+        assert (done, refused) == (5, 5), "what one did the other could not, and is told so"
+
     @pytest.mark.parametrize("until", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "soon", "\x00"])
     def test_a_moment_that_no_clock_shows_is_none(self, operator: Client, shop: Shop, until: str) -> None:
         shop.dead()
