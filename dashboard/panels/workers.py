@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,12 +13,16 @@ from django.http import HttpRequest
 from dashboard import reads, stories
 from dashboard.formats import plural
 from dashboard.overall import Overall
+from dashboard.paging import page_of
 from dashboard.panels.base import Panel
 from dashboard.permissions import OPERATE, may
 from dashboard.standing import paused_words
 from jobs.api import Worker
 from jobs.core.job import Job, moment
 from jobs.core.pause import Pause
+
+PER_PAGE = 50
+"""Hosts."""
 
 CURRENT_SHOWN = 12
 """Running jobs of one worker that are named, the longest first."""
@@ -167,14 +171,23 @@ class Workers(Panel):
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         workers = reads.workers()
-        hosts = by_host(workers, _running(workers, overall.now))
+        hosts = by_host(workers)
+        part = page_of(sorted(hosts, key=lambda host: not host.trouble), request.GET, PER_PAGE)
         return {
-            "hosts": hosts,
+            "part": replace(part, items=_with_what_runs(part.items, workers, overall.now)),
             "newest": newest_version(hosts),
             "sentence": _sentence(hosts),
             "ended": [(host, moment(host.ended_at_ms)) for host in reads.ended_hosts()],
             "operates": may(request.user, OPERATE),
         }
+
+
+def _with_what_runs(hosts: Sequence[Host], workers: Sequence[Worker], now: datetime) -> list[Host]:
+    """The same hosts, in their order; only for those that are shown it is asked how far their jobs are."""
+    shown = [host.id for host in hosts]
+    theirs = [worker for worker in workers if worker.host in shown]
+    found = {host.id: host for host in by_host(theirs, _running(theirs, now))}
+    return [found[id] for id in shown]
 
 
 def _running(workers: Sequence[Worker], now: datetime) -> dict[str, tuple[Running, ...]]:

@@ -219,6 +219,19 @@ class TestWorkers:
 
         assert "r1, older than r2" in text(viewer.get("/dashboard/workers/"))
 
+    def test_of_very_many_hosts_a_page_shows_a_few_those_that_need_a_look_first(
+        self, viewer: Client, shop: Shop
+    ) -> None:
+        for number in range(60):
+            shop.worker(host=f"host-{number:02}", hostname=f"app-{number:02}")
+        shop.worker(host="last", hostname="zebra", state="not consuming: the store does not answer")
+
+        first, second = (text(viewer.get(f"/dashboard/workers/?page={page}")) for page in (1, 2))
+
+        assert "61 workers on 61 hosts; 1 host takes no new jobs." in second
+        assert ("zebra" in first, "app-48" in first, "app-49" in first) == (True, True, False)
+        assert ("zebra" in second, "app-49" in second) == (False, True)
+
     def test_hosts_that_have_ended_are_told_with_why_and_what_they_handed_back(
         self, viewer: Client, shop: Shop
     ) -> None:
