@@ -11,6 +11,7 @@ import pytest
 from jobs.core.job import Enqueued, JobSpec, Unique
 from jobs.engine import Engine
 from jobs.engine.holders import Holders
+from jobs.engine.jobs.unique_keys import UniqueKeys
 from jobs.exceptions import DuplicateJob, OptionInvalid, OutcomeUnknown, PoolFull, StoreUnavailable
 from tests.support.clock import ManualClock
 from tests.support.steps import Steps, everything
@@ -196,14 +197,18 @@ def test_a_number_of_seconds_holds_the_key_so_long_whatever_becomes_of_the_job(
     assert enqueue(engine, until=30.5).id != first.id
 
 
-def test_a_window_can_be_replaced_before_its_end(engine: Engine, steps: Steps) -> None:
+@pytest.mark.parametrize("end", ["succeeded", "dead", "cancelled"])
+def test_a_window_can_be_replaced_before_its_end(engine: Engine, steps: Steps, end: str) -> None:
     first = enqueue(engine, until=60)
-    steps.complete(steps.lease())
+    if end == "succeeded":
+        steps.complete(steps.lease())
+    elif end == "dead":
+        steps.fail(steps.lease(), "dead")
 
     second = enqueue(engine, until=60, on="replace")
 
     assert (second.existing, second.id == first.id) == (False, False)
-    assert engine.jobs.get(first.id).state == "succeeded"
+    assert steps.state(first.id) == end
 
 
 def test_a_claim_whose_producer_died_is_taken_over(engine: Engine, steps: Steps) -> None:
@@ -403,3 +408,88 @@ def test_a_key_that_is_no_text_is_refused_and_nothing_is_stored(engine: Engine) 
         enqueue(engine, "\ud800")
 
     assert [key for key in everything(engine.store) if "settings" not in key] == []
+
+
+def test_of_dead_jobs_with_one_key_that_are_resubmitted_together_the_first_lives(engine: Engine, steps: Steps) -> None:
+    jobs = []
+    for _ in range(3):
+        jobs.append(enqueue(engine).id)
+        steps.fail(steps.lease(), "dead")
+
+    outcome = engine.jobs.resubmit_many(jobs)
+
+    assert outcome.pop(jobs[0]) is None
+    assert {id: getattr(problem, "job_id", None) for id, problem in outcome.items()} == dict.fromkeys(jobs[1:], jobs[0])
+    assert [steps.state(id) for id in jobs] == ["ready", "dead", "dead"]
+    assert holder(engine) == jobs[0]
+
+
+@pytest.mark.parametrize("on", ["return", "raise", "replace"])
+def test_a_producer_that_found_a_job_dead_which_is_resubmitted_meanwhile_makes_no_second_live_one(
+    engine: Engine, steps: Steps, first: Enqueued, on: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps.fail(steps.lease(), "dead")
+    take = Holders.take
+    resubmissions = iter([first.id])
+
+    def take_late(holders: Holders, name: str, value: str, *, expected: str = "") -> str:
+        for id in resubmissions if expected else ():
+            engine.jobs.resubmit(id)
+        return take(holders, name, value, expected=expected)
+
+    monkeypatch.setattr(Holders, "take", take_late)
+    refused = False
+    try:
+        enqueue(engine, on=on)
+    except DuplicateJob:
+        refused = True
+
+    assert next(resubmissions, None) is None
+    assert refused is (on == "raise")
+    live = [job.id for job in engine.jobs.page().items if not job.is_terminal]
+    assert live == [holder(engine)]
+    assert (live == [first.id]) is (on != "replace")
+
+
+def test_a_job_whose_key_is_taken_while_it_is_resubmitted_does_not_live_beside_the_one_that_has_it(
+    engine: Engine, steps: Steps, first: Enqueued, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps.fail(steps.lease(), "dead")
+    reclaim = UniqueKeys.reclaim
+    made: list[str] = []
+
+    def reclaim_and_stumble(keys: UniqueKeys, ids: list[str]) -> Any:
+        answer = reclaim(keys, ids)
+        made.append(enqueue(engine).id)  # the key is the dead job's, which is no reason to wait
+        return answer
+
+    monkeypatch.setattr(UniqueKeys, "reclaim", reclaim_and_stumble)
+    with pytest.raises(DuplicateJob) as refused:
+        engine.jobs.resubmit(first.id)
+
+    assert [refused.value.job_id] == made == [holder(engine)]
+    assert steps.state(first.id) == "cancelled"
+    assert steps.lease().id == made[0]
+
+
+def test_producers_and_those_who_resubmit_at_once_never_make_two_live_jobs(engine: Engine, steps: Steps) -> None:
+    dead: list[str] = []
+
+    def produce(_: int) -> None:
+        for _ in range(8):
+            with suppress(OutcomeUnknown):
+                enqueue(engine)
+
+    def resubmit(_: int) -> None:
+        for _ in range(8):
+            with suppress(OutcomeUnknown):
+                engine.jobs.resubmit_many(dead[-3:])
+
+    for _ in range(6):
+        dead.append(enqueue(engine).id)
+        for job in steps.lease_all():
+            steps.fail(job, "dead")
+        with ThreadPoolExecutor(6) as threads:
+            [*threads.map(lambda act: act(0), [produce, resubmit] * 3)]
+        live = [job for job in engine.jobs.page().items if not job.is_terminal]
+        assert [job.id for job in live] == [holder(engine)]

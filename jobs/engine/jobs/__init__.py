@@ -142,18 +142,17 @@ class Jobs(StoredJobs):
     def _resubmit(
         self, job_ids: list[str], payload: bytes | None, ended_by_ms: int | None = None
     ) -> dict[str, SchedulerError | None]:
-        outcome = self.unique_keys.reclaim(job_ids)
-        allowed = [job_id for job_id in job_ids if job_id not in outcome]
-        outcome.update(
-            self.decide_many(
-                "job_resubmit",
-                allowed,
-                given_now=self.now(),
-                payload=b"" if payload is None else payload,
-                ended_by="" if ended_by_ms is None else ended_by_ms,
-            )
+        claimed, refused = self.unique_keys.reclaim(job_ids)
+        allowed = [job_id for job_id in job_ids if job_id not in refused]
+        decided = self.decide_many(
+            "job_resubmit",
+            allowed,
+            given_now=self.now(),
+            payload=b"" if payload is None else payload,
+            ended_by="" if ended_by_ms is None else ended_by_ms,
         )
-        return outcome
+        lost = self.unique_keys.confirm([job_id for job_id in claimed if decided[job_id] is None])
+        return refused | decided | lost
 
     def discard(self, job_id: str) -> None:
         """Removes an ended job for good. JobNotFound, WrongState while it is live."""

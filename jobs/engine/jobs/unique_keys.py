@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 
 from jobs.core.job import Job
@@ -42,18 +43,37 @@ class UniqueKeys:
                 if replaced is not None and not held_by.is_terminal:
                     replaced.append(holder)
             if held_by is not None or self._jobs.void(holder):
-                holder = self._claims.take(name, job_id, expected=holder)
+                before, holder = holder, self._claims.take(name, job_id, expected=holder)
+                if holder == job_id and held_by is not None and self._lives_again(held_by, name):
+                    holder = self._claims.take(name, before, expected=job_id)
         raise OutcomeUnknown("The unique key is fought over; nothing was created.", fix="Try again.")
 
-    def reclaim(self, job_ids: list[str]) -> dict[str, SchedulerError | None]:
-        """Dead and cancelled jobs gave up their unique key: take it again, or say who has it."""
+    def reclaim(self, job_ids: list[str]) -> tuple[list[str], dict[str, SchedulerError | None]]:
+        """Dead and cancelled jobs gave up their unique key: those that have it again, and of the others who has it. Of
+        several with the same key the first gets it."""
+        taken: dict[str, str] = {}
         refused: dict[str, SchedulerError | None] = {}
         for job in self._jobs.get_many(job_ids):
             if job is None or job.unique_key is None or job.state not in (JobState.DEAD, JobState.CANCELLED):
                 continue
-            holder = self.claim(claim_name(job.type, job.unique_key), job.id, "return")
-            if holder is not None:
-                refused[job.id] = key_taken(holder.id, job.unique_key)
+            name = claim_name(job.type, job.unique_key)
+            holder = None if name in taken else self.claim(name, job.id, "return")
+            other = holder.id if holder else taken.setdefault(name, job.id)
+            if other != job.id:
+                refused[job.id] = key_taken(other, job.unique_key)
+        return list(taken.values()), refused
+
+    def confirm(self, job_ids: list[str]) -> dict[str, SchedulerError | None]:
+        """Of jobs that live again: whether each still has its key. A producer that had found it dead may have taken it
+        meanwhile. It looks again once it has it; so do we, and one of us sees the other. Who lost it is cancelled."""
+        refused: dict[str, SchedulerError | None] = {}
+        for job in self._jobs.get_many(job_ids) if job_ids else ():
+            name = claim_name(job.type, job.unique_key) if job and job.unique_key else ""
+            if job is None or not self.holds(job, name) or (holder := self.claim(name, job.id, "return")) is None:
+                continue
+            with suppress(JobNotFound, WrongState):
+                self._jobs.decide("job_cancel", job.id, only_waiting="")
+            refused[job.id] = key_taken(holder.id, job.unique_key or "")
         return refused
 
     def drop(self, name: str, job_id: str) -> None:
@@ -70,6 +90,11 @@ class UniqueKeys:
         if isinstance(until, (int, float)):
             return self._jobs.server_now_ms() < job.created_at.timestamp() * 1000 + until * 1000
         return not job.is_terminal
+
+    def _lives_again(self, held_by: Job, name: str) -> bool:
+        """Whether the job that held the key, and had ended, was resubmitted before the key was taken over."""
+        job = None if held_by.state is JobState.SUCCEEDED else self._jobs.find(held_by.id)
+        return job is not None and not job.is_terminal and self.holds(job, name)
 
     def _until(self, job_id: str) -> str | float | None:
         """How long the job's unique key holds; None where it has none."""
