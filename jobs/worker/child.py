@@ -230,9 +230,9 @@ class Child:
                 self._watch.look()
                 if not self._source.in_hand:
                     self._marks.forget_all()
-                self._report()
+                has_news = self._report()
                 self._go_on_leaving()
-                if readable or not self._may_doze:
+                if readable or has_news or not self._may_doze:
                     self._stirred_at = monotonic()
         except BaseException:
             log.exception("the control thread failed; the worker ends")
@@ -272,7 +272,8 @@ class Child:
     def _running(self) -> list[Execution]:
         return [execution for pool in self._source.pools for execution in pool.running()]
 
-    def _report(self) -> None:
+    def _report(self) -> bool:
+        """Whether there was anything new to tell."""
         pools = self._source.pools
         report = Report(
             slots={pool.name: max(pool.size, len(pool.running())) for pool in pools},
@@ -281,9 +282,11 @@ class Child:
             trouble=self._source.trouble or self._flusher.trouble,
             idle=self._source.is_idle,
         )
-        if report != self._last_report:
-            self._last_report = report
-            self._link.send(report)
+        if report == self._last_report:
+            return False
+        self._last_report = report
+        self._link.send(report)
+        return True
 
     # the way out
 

@@ -72,6 +72,7 @@ class ChildHandle:
         self.suspect: Suspect | None = None  # set: it was made for this one lease
         self.report = Report({}, 0, 0, None, False)
         self.has_said_bye = False
+        self.is_waited_for = False  # until its link has room for what is unsent
         self.is_condemned = False  # a handler in it does not stop: it ends now, whatever else it runs
         self._batches: dict[int, _OpenBatch] = {}
         self._cancelled_at: dict[HeldLease, float] = {}
@@ -93,6 +94,11 @@ class ChildHandle:
         if self.pid is not None and self.exit_code is None and is_stopped(self.pid):
             return f"its process is frozen; kill -CONT {self.pid} wakes it"
         return self.report.trouble
+
+    @property
+    def has_started(self) -> bool:
+        """Whether a job runs now, or ran when it died. Asked many times a second, and mostly for nothing."""
+        return bool(self.cells.started())
 
     def send(self, message: FromSupervisor) -> None:
         self.link.send(message)
@@ -169,6 +175,8 @@ class ChildHandle:
 
     def started(self) -> list[StartedLease]:
         """Jobs that run now, or ran when it died."""
+        if not self.has_started:
+            return []
         with self._reading():
             return [
                 StartedLease(HeldLease(batch.route, job.id, batch.token), job.started_at_ms, job.times_out_at)

@@ -119,7 +119,7 @@ class Crew:
     def watch(self) -> None:
         """Looks at what runs. Again and again, by its own timer."""
         self._watchdog.look(self.children)
-        busy = [child for child in self.children if child.cells.started()]
+        busy = [child for child in self.children if child.has_started]
         for child in busy:
             if not child.report.running and not child.link.has_unsent:  # it has not noticed, and may doze
                 child.send(Attend())
@@ -219,10 +219,11 @@ class Crew:
     def _listen(self) -> None:
         """To what children say, and to those that have room again for what is said to them."""
         for child in self.children:
-            if not child.link.closed:
-                events = selectors.EVENT_READ | (selectors.EVENT_WRITE if child.link.has_unsent else 0)
-                if (key := self._selector.get_key(child.link)).events != events:
-                    self._selector.modify(child.link, events, key.data)
+            has_unsent = child.link.has_unsent
+            if has_unsent != child.is_waited_for and not child.link.closed:
+                events = selectors.EVENT_READ | (selectors.EVENT_WRITE if has_unsent else 0)
+                self._selector.modify(child.link, events, self._selector.get_key(child.link).data)
+                child.is_waited_for = has_unsent
 
     def _serve_link(self, child: ChildHandle) -> None:
         if child.number not in self._children:
@@ -240,6 +241,7 @@ class Crew:
             case RunAlone():
                 self._isolate(message, child)
             case Report():
+                child.read_ledger()  # it has been at work: before it has to ask for room there
                 is_news = message.slots != child.report.slots or message.trouble != child.report.trouble
                 child.report = message
                 if is_news:

@@ -1,4 +1,5 @@
-"""What worker hosts cost while there is nothing to do. Commands are counted: a slow machine sends no more of them."""
+"""What worker hosts cost while there is nothing to do. Commands and wake-ups are counted: a slow machine has no more of
+them."""
 
 from __future__ import annotations
 
@@ -9,12 +10,13 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs import enqueue
-from tests.acceptance.hosts import Journal, StartHost
+from tests.acceptance.hosts import Host, Journal, StartHost
 from tests.support.valkey import ValkeyServer
 from tests.support.wait import eventually
 
@@ -34,6 +36,12 @@ PER_SECOND = 1.3
 
 PER_POOL = 0.12
 """A call stands at the server for each pool, and is carried out when its wait is over."""
+
+WAKES_PER_SECOND = 13.0
+"""How often threads of an idle host may begin to run: each time costs as much as all that most of them then do."""
+
+WAKES_PER_POOL = 0.75
+"""By the call that stands for it, and what follows on its answer."""
 
 
 @pytest.fixture
@@ -71,27 +79,45 @@ def test_idle_hosts_with_every_service_send_few_commands(
     """Each host has a server to itself, and all of them are counted at the same time."""
     pools = {1: "a", 3: "abc", 8: "abcdefgh"}
     servers = {number: make_valkey() for number in pools}
+    hosts = {}
     for number, server in servers.items():
         options = (part for pool in pools[number] for part in ("--pool", pool))
-        start_host(*options, SCHEDULER_REDIS_URL=server.url)
+        hosts[number] = start_host(*options, SCHEDULER_REDIS_URL=server.url)
 
-    def count(number: int) -> Counter[str]:
+    def count(number: int) -> tuple[Counter[str], float]:
         eventually(lambda: has_settled(commands(servers[number], SETTLED_SECONDS)), within=120)
+        counted = []
         for _ in range(COUNTS):
-            sent = commands(servers[number], SECONDS)
-            if sent.total() <= allowed(number):
+            before = wakes(hosts[number])
+            counted.append((commands(servers[number], SECONDS), wakes(hosts[number]) - before))
+            sent, woken = min((sent for sent, _ in counted), key=Counter.total), min(woken for _, woken in counted)
+            if sent.total() <= allowed(number) and woken <= allowed_wakes(number):
                 break
-        return sent
+        return sent, woken
 
     with ThreadPoolExecutor() as threads:
-        for number, sent in zip(pools, threads.map(count, pools), strict=True):
+        for number, (sent, woken) in zip(pools, threads.map(count, pools), strict=True):
             assert sent, "it does look now and then"
             assert sent.total() <= allowed(number), (number, sent)
+            assert woken <= allowed_wakes(number), number
+
+
+def wakes(host: Host) -> int:
+    """How often its threads have waited for something, and gone on; 0 where the system does not say."""
+    states = [file.read_text() for pid in host.tree for file in Path(f"/proc/{pid}/task").glob("*/status")]
+    return sum(
+        int(number) for state in states for number in re.findall(r"^voluntary_ctxt_switches:\t(\d+)", state, re.M)
+    )
 
 
 def allowed(number: int) -> float:
     """Commands that a host with so many pools may send while it is counted."""
     return (PER_SECOND + PER_POOL * number) * SECONDS
+
+
+def allowed_wakes(number: int) -> float:
+    """How often threads of such a host may begin to run meanwhile."""
+    return (WAKES_PER_SECOND + WAKES_PER_POOL * number) * SECONDS
 
 
 def test_the_first_job_of_a_new_pool_is_heard_of_at_once(

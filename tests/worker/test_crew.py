@@ -25,6 +25,7 @@ from jobs.worker.messages import (
     AloneEnded,
     Attend,
     CancelRequested,
+    Closed,
     Hold,
     Message,
     Opened,
@@ -290,3 +291,13 @@ def test_to_a_child_that_reads_nothing_no_more_is_said_than_its_link_has_room_fo
 
 def running(number: int) -> Report:
     return Report(slots={"default": 10}, running=number, ended=0, trouble=None, idle=False)
+
+
+def test_a_child_that_has_been_at_work_finds_room_in_its_ledger_before_it_has_to_ask(house: House) -> None:
+    ledger = Link.of_supervisor(house.cradle.pens[0])  # an end that does not wait
+    while not ledger.has_unsent:
+        ledger.send(Closed(1))
+
+    house.hear(1, running(0))
+    ledger.push()
+    assert not ledger.has_unsent
