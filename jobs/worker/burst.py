@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jobs.engine import Engine
+from jobs.engine import Engine, Pool
 from jobs.worker.options import WorkerOptions
 
 LOOK_SECONDS = 0.1
@@ -14,11 +14,17 @@ class BurstWatch:
     """``tick`` asks the store only when the children have found nothing to do."""
 
     def __init__(
-        self, engine: Engine, options: WorkerOptions, is_idle: Callable[[], bool], on_over: Callable[[], None]
+        self,
+        engine: Engine,
+        options: WorkerOptions,
+        is_idle: Callable[[], bool],
+        has_slots: Callable[[str], bool],
+        on_over: Callable[[], None],
     ) -> None:
         self._engine = engine
         self._options = options
         self._is_idle = is_idle
+        self._has_slots = has_slots
         self._on_over = on_over
 
     def tick(self) -> float:
@@ -32,6 +38,16 @@ class BurstWatch:
         pools = [
             pool for pool in self._engine.pools.all() if not self._options.pools or pool.name in self._options.pools
         ]
-        if any(pool.leased or (pool.ready > pool.parked and not pool.paused) for pool in pools):
+        if any(pool.leased or (pool.ready > pool.parked and self._may_run(pool)) for pool in pools):
             return True
         return bool(self._engine.outbox.routes_with_news(self._engine.topology.partitions()))
+
+    def _may_run(self, pool: Pool) -> bool:
+        """Whether its jobs begin here sooner or later, if nobody changes what is set."""
+        if pool.paused or pool.max_running == 0:
+            return False
+        return self._has_slots(pool.name) or self._is_autoscaled(pool.name)
+
+    def _is_autoscaled(self, pool: str) -> bool:
+        settings = self._engine.pools.settings().get(pool)
+        return settings is not None and settings.is_autoscaled

@@ -178,6 +178,10 @@ class Crew:
         children = self.children
         return len(children) >= self._wanted and all(child.report.idle for child in children)
 
+    def has_slots(self, pool: str) -> bool:
+        """Whether any child has, or may get some: of a pool that is new it has not said yet."""
+        return any(child.report.slots.get(pool, 1) for child in self.children)
+
     # events
 
     def read_nursery(self) -> None:

@@ -122,7 +122,8 @@ class Fetcher(threading.Thread):
     @property
     def is_idle(self) -> bool:
         """Every served partition was found empty or paused, and nothing is left to do or to report."""
-        asleep = bool(self._routes) and self._naps.are_known(self._routes)
+        served = [route for route in self._routes if self._lines[route.pool].slots.size]
+        asleep = bool(self._routes) and self._naps.are_known(served)
         return asleep and self.in_hand == 0 and self._flusher.backlog == 0
 
     @property

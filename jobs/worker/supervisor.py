@@ -177,7 +177,13 @@ class Supervisor:
         self._engine.topology.is_told = True
         self._listening = Loop("listener", Listener(self._engine.news, self._on_news).tick)
         if self._options.burst:
-            burst = BurstWatch(self._engine, self._options, lambda: self._crew.is_idle, self._post(self._on_burst_over))
+            burst = BurstWatch(
+                self._engine,
+                self._options,
+                lambda: self._crew.is_idle,
+                self._crew.has_slots,
+                self._post(self._on_burst_over),
+            )
             self._loops.append(Loop("burst", burst.tick))
         self._health: HealthServer | None = None
 

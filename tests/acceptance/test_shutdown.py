@@ -13,7 +13,7 @@ from jobs.core.states import JobState
 from jobs.engine import get_engine
 from jobs.engine.workers import Command
 from tests.acceptance.handlers import jobs as handlers
-from tests.acceptance.hosts import Journal, StartHost, is_alive
+from tests.acceptance.hosts import Journal, Manage, StartHost, is_alive
 from tests.support.wait import eventually
 
 pytestmark = pytest.mark.acceptance
@@ -179,6 +179,25 @@ def test_burst_serves_the_named_pools_only(start_host: StartHost) -> None:
     assert "serves mine with 1 process;" in host.log, "whoever started it sees that it works"
     assert get_job(mine.id).state == JobState.SUCCEEDED
     assert get_job(others.id).state == JobState.READY
+
+
+@pytest.mark.parametrize("setting", ["scale p 0", "limit p --max-running 0", "pause p"])
+def test_burst_waits_for_no_pool_that_may_run_nothing_be_it_empty_or_not(
+    start_host: StartHost, manage: Manage, setting: str
+) -> None:
+    verb, *arguments = setting.split()
+    served = handlers.echo.enqueue(value=1)
+    done = handlers.echo.using(pool="p").enqueue(value=1)
+    assert start_host("--burst").wait() == 0
+    manage("pools", verb, *arguments)
+
+    assert start_host("--burst").wait() == 0, "the pool is empty"
+    left = handlers.echo.using(pool="p").enqueue(value=2)
+    again = handlers.echo.enqueue(value=2)
+    assert start_host("--burst").wait() == 0
+
+    assert {get_job(job.id).state for job in (served, done, again)} == {JobState.SUCCEEDED}
+    assert get_job(left.id).state == JobState.READY
 
 
 def test_max_jobs_replaces_the_process_between_jobs_and_charges_nobody(start_host: StartHost, journal: Journal) -> None:
