@@ -46,7 +46,7 @@ class Settings:
     redis_url: str = "embedded:"
     """Server of the engine, in any of the forms of the environment's `SCHEDULER_REDIS_URL`."""
     var_dir: Path = Path("var")
-    """Where the embedded server keeps its data."""
+    """Where the embedded server keeps its data; relative to the folder in which a process begins."""
     namespace: str = "mainspring"
     """Prefix of every key and channel."""
     lease_seconds: float = 10.0
@@ -161,8 +161,8 @@ def get_settings() -> Settings:
     if found := problems(raw):
         raise ImproperlyConfigured("\n".join(f"{problem.message} {problem.fix}" for problem in found))
     values = {KEYS[key]: value for key, value in raw.items()}
-    if "var_dir" in values:
-        values["var_dir"] = Path(values["var_dir"])
+    # Where the process begins, whatever folder a handler goes to later: another one would have a server of its own.
+    values["var_dir"] = Path(values.get("var_dir", Settings.var_dir)).absolute()
     return Settings(**values)
 
 

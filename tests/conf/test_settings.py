@@ -8,12 +8,27 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from jobs import conf
+from jobs.store import embedded
 
 
 def test_an_empty_dict_gives_the_defaults(settings):
     settings.SCHEDULER = {}
 
-    assert conf.get_settings() == conf.Settings()
+    assert conf.get_settings() == conf.Settings(var_dir=Path("var").absolute())
+
+
+def test_the_folder_of_the_embedded_server_stays_where_it_was_when_the_process_goes_elsewhere(
+    settings, tmp_path, monkeypatch
+):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    settings.SCHEDULER = {"VAR_DIR": "data"}
+    before = embedded.address("embedded:", conf.get_settings().var_dir)
+
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    assert embedded.address("embedded:", conf.get_settings().var_dir) == before
+    assert str(tmp_path / "data") in before
 
 
 def test_a_changed_setting_is_seen_at_once(settings):
