@@ -424,6 +424,20 @@ def test_of_dead_jobs_with_one_key_that_are_resubmitted_together_the_first_lives
     assert holder(engine) == jobs[0]
 
 
+@pytest.mark.parametrize("until", ["started", 60])
+def test_they_all_live_where_none_holds_the_key_any_more(
+    engine: Engine, steps: Steps, clock: ManualClock, until: Any
+) -> None:
+    jobs = []
+    for _ in range(3):
+        jobs.append(enqueue(engine, until=until).id)
+        steps.fail(steps.lease(started=True), "dead")
+        clock.advance(61)
+
+    assert engine.jobs.resubmit_many(jobs) == dict.fromkeys(jobs)
+    assert [steps.state(id) for id in jobs] == ["ready"] * 3
+
+
 @pytest.mark.parametrize("on", ["return", "raise", "replace"])
 def test_a_producer_that_found_a_job_dead_which_is_resubmitted_meanwhile_makes_no_second_live_one(
     engine: Engine, steps: Steps, first: Enqueued, on: str, monkeypatch: pytest.MonkeyPatch

@@ -373,6 +373,12 @@ class EngineMachine(RuleBasedStateMachine):
     def resubmit(self, pick: int) -> None:
         self._decide(pick, self.engine.jobs.resubmit, self.model.resubmit)
 
+    @rule()
+    def resubmit_all(self) -> None:
+        expected = {id: self.model.resubmit(id) == "ready" for id in list(self.model.jobs)}
+        outcome = self.engine.jobs.resubmit_many(expected)
+        assert {id: problem is None for id, problem in outcome.items()} == expected
+
     @precondition(lambda self: self.model.jobs)
     @rule(pick=picks)
     def discard(self, pick: int) -> None:

@@ -58,9 +58,10 @@ class UniqueKeys:
                 continue
             name = claim_name(job.type, job.unique_key)
             holder = None if name in taken else self.claim(name, job.id, "return")
-            other = holder.id if holder else taken.setdefault(name, job.id)
-            if other != job.id:
-                refused[job.id] = key_taken(other, job.unique_key)
+            if name in taken or holder is not None:
+                refused[job.id] = key_taken(holder.id if holder else taken[name], job.unique_key)
+            elif self.holds(job, name, once_live=True):
+                taken[name] = job.id
         return list(taken.values()), refused
 
     def confirm(self, job_ids: list[str]) -> dict[str, SchedulerError | None]:
@@ -80,16 +81,17 @@ class UniqueKeys:
         """Gives the key free if the claim on it is this job's."""
         self._claims.drop(name, job_id)
 
-    def holds(self, job: Job, name: str) -> bool:
-        """Whether the job still keeps others away from the key that is claimed under this name."""
+    def holds(self, job: Job, name: str, *, once_live: bool = False) -> bool:
+        """Whether the job still keeps others away from the key that is claimed under this name, or will when it is
+        live again."""
         if job.unique_key is None or claim_name(job.type, job.unique_key) != name:
             return False
-        until = self._until(job.id)
+        until, has_ended = self._until(job.id), job.is_terminal and not once_live
         if until == "started":
-            return not job.is_terminal and job.started_at is None and not job.attempts
+            return not has_ended and job.started_at is None and not job.attempts
         if isinstance(until, (int, float)):
             return self._jobs.server_now_ms() < job.created_at.timestamp() * 1000 + until * 1000
-        return not job.is_terminal
+        return not has_ended
 
     def _lives_again(self, held_by: Job, name: str) -> bool:
         """Whether the job that held the key, and had ended, was resubmitted before the key was taken over."""
