@@ -8,6 +8,7 @@ from django.urls import include, path
 from dashboard import exports, health, login, metrics, results, reveal, saved, views, zones
 from dashboard.actions.views import action
 from dashboard.api.urls import index
+from dashboard.outage import told_without_database
 from dashboard.panels import ELSEWHERE, PANELS
 from dashboard.workflows import views as workflows
 
@@ -43,7 +44,7 @@ urlpatterns = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("accounts/login/", login.Login.as_view(), name="login"),
-    path("accounts/logout/", LogoutView.as_view(), name="logout"),
+    path("accounts/logout/", told_without_database(LogoutView.as_view()), name="logout"),
     path("dashboard/", include(dashboard)),
     path("ws/dashboard/", views.socket, name="socket"),  # over ``websocket`` it leads to ``dashboard.routing``
     path("api/v1", index),  # else the site would lead to the slash, and answer in HTML

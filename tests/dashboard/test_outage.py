@@ -18,6 +18,7 @@ from jobs.store.keys import SettingKeys
 from jobs.store.topology import FORMAT
 from tests.dashboard.browsing import send, tags, text
 from tests.dashboard.seeding import Shop
+from tests.dashboard.test_matrix import Things, addresses, ask, concrete
 from tests.support.valkey import ValkeyServer
 from tests.support.wait import eventually, soon
 
@@ -170,6 +171,21 @@ class TestWithoutTheDatabase:
         assert "Worker hosts go on with their jobs." in text(page)
         assert "db.internal" not in page.content.decode()
         assert administrator.get(path).status_code == 200
+
+    def test_no_address_ends_in_a_server_error(
+        self, administrator: Client, shop: Shop, no_database: Callable[[], Any]
+    ) -> None:
+        things, administrator.raise_request_exception = Things(shop), False
+        with no_database():
+            answered = {
+                (method, address): ask(administrator, method, address, things.fields(things.jobs["dead"])).status_code
+                for route, _ in addresses()
+                for address in concrete(route, things)
+                for method in ("get", "post")
+            }
+
+        assert len(answered) > 200
+        assert {asked: status for asked, status in answered.items() if status >= 500 and status != 503} == {}
 
     def test_scripts_are_told_so_as_json(self, operator: Client, shop: Shop, no_database: Callable[[], Any]) -> None:
         job_id = shop.dead()
