@@ -261,6 +261,15 @@ def a_unique_key_until_the_start(machine: EngineMachine) -> None:
     step(machine, machine.enqueue_unique, **wanted)
 
 
+def a_unique_key_that_several_had_who_come_back_at_once(machine: EngineMachine) -> None:
+    wanted = {"pool": "alpha", "type": "mail", "on_duplicate": "return", "delay_ms": 0}
+    for number, (key, until) in enumerate([("k1", "finished"), ("k2", "started"), ("k1", "finished"), ("k2", 30.0)]):
+        step(machine, machine.enqueue_unique, key=key, until=until, **wanted)
+        step(machine, machine.cancel, pick=number)
+    step(machine, machine.resubmit_all)
+    step(machine, machine.lease, pool="alpha", worker="two", limit=10)
+
+
 def a_unique_key_wanted_twice(machine: EngineMachine) -> None:
     for on_duplicate in ("return", "raise", "replace", "return"):
         step(
@@ -310,6 +319,7 @@ PLAYS: tuple[Play, ...] = (
     a_clock_that_goes_back_after_a_full_pool_refused,
     claims_that_were_swept_before_the_clock_went_back,
     a_unique_key_until_the_start,
+    a_unique_key_that_several_had_who_come_back_at_once,
     a_unique_key_wanted_twice,
     a_retry_of_high_priority,
 )
