@@ -36,6 +36,10 @@ PATIENCE_SECONDS = 6.0
 """How long a call keeps trying while the server restarts or fails over. With one answer's time on top it stays below
 the 15 seconds in which a command must end."""
 
+NOBODY_SHARE = 0.5
+"""So much of a budget is waited where no server listens. Whoever has a budget would sooner know: the whole of it is for
+one that is slow."""
+
 
 class Store:
     """One server (or cluster) under one namespace. Thread-safe; connections are made anew after a fork."""
@@ -234,8 +238,8 @@ class Store:
 
     def _call(self, send: Callable[[Any], T], *, resend: bool, changes: bool, sent_before: bool = False) -> T:
         budget = getattr(self._limits, "seconds", None)
-        deadline = time.monotonic() + (self.patience if budget is None else min(budget, self.patience))
-        pause = 0.02
+        limit = self.patience if budget is None else min(budget, self.patience)
+        began, pause = time.monotonic(), 0.02
         while True:
             try:
                 return send(self.client if budget is None else self._clients.within(budget))
@@ -243,7 +247,8 @@ class Store:
                 may_have_happened = changes and (sent_before or failures.may_have_happened(error))
                 if not failures.is_transient(error):
                     raise failures.translated(error) from error
-                if time.monotonic() + pause > deadline or (may_have_happened and not resend):
+                share = NOBODY_SHARE if budget is not None and failures.nobody_listens(error) else 1.0
+                if time.monotonic() + pause > began + limit * share or (may_have_happened and not resend):
                     raise self._given_up(error, may_have_happened) from error
                 sent_before = may_have_happened
                 self._revive(error)

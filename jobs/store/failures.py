@@ -54,6 +54,8 @@ _NEVER_SENT = (
 )
 """Words in the errors of a connection that show that no server carried anything out."""
 
+_NOBODY = ("refused", "No such file")
+
 _TRANSIENT_CODES = ("BUSY", "LOADING", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED")
 _REFUSING_CODES = {
     "OOM": "The server is out of memory (maxmemory).",
@@ -88,6 +90,11 @@ def may_have_happened(error: Exception) -> bool:
     if isinstance(error, (RedisTimeoutError, RedisConnectionError)):
         return not any(words in str(error) for words in _NEVER_SENT)
     return False
+
+
+def nobody_listens(error: Exception) -> bool:
+    """Whether there was no server at all, as opposed to one that is slow or frozen."""
+    return isinstance(error, RedisConnectionError) and any(words in str(error) for words in _NOBODY)
 
 
 def translated(error: Exception) -> Exception:

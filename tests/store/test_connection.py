@@ -79,6 +79,19 @@ def test_within_a_budget_a_call_gives_up_sooner(make_store: Callable[..., Store]
     assert time.monotonic() - began < soon(3)
 
 
+def test_within_a_budget_a_server_that_is_not_there_is_given_up_before_one_that_is_slow(
+    make_store: Callable[..., Store], deaf_port: int
+) -> None:
+    def seconds(port: int) -> float:
+        store = make_store(f"redis://127.0.0.1:{port}/0", patience=60)
+        began = time.monotonic()
+        with store.budget(1.0), pytest.raises(StoreUnavailable):
+            store.ping()
+        return time.monotonic() - began
+
+    assert seconds(free_port()) < seconds(deaf_port)
+
+
 def test_a_budget_is_its_threads_alone_and_ends_with_its_block(store: Store) -> None:
     seen: list[object] = []
 
