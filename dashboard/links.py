@@ -5,10 +5,12 @@ for steps in a path go into the query string instead.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 from urllib.parse import quote, urlencode
 
+from django.conf import settings
 from django.http import HttpRequest
-from django.urls import get_script_prefix, reverse
+from django.urls import get_script_prefix, get_urlconf, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 
@@ -16,7 +18,7 @@ def job_url(job_id: str) -> str:
     """The page of one job."""
     if _is_path_step(job_id):
         return f"{reverse('dashboard:job_by_query')}?{urlencode({'id': job_id})}"
-    return _address(get_script_prefix(), "dashboard:jobs") + quote(job_id, safe="") + "/"
+    return address("dashboard:jobs") + quote(job_id, safe="") + "/"
 
 
 def jobs_url(**words: str) -> str:
@@ -37,12 +39,7 @@ def job_fragment_url(job_id: str) -> str:
 def run_url(run_id: str, **query: str) -> str:
     """The page of one run of a workflow; empty words of the query are left out."""
     words = urlencode({name: value for name, value in query.items() if value})
-    return (
-        _address(get_script_prefix(), "dashboard:workflows")
-        + quote(run_id, safe="")
-        + "/"
-        + (f"?{words}" if words else "")
-    )
+    return address("dashboard:workflows") + quote(run_id, safe="") + "/" + (f"?{words}" if words else "")
 
 
 def run_fragment_url(run_id: str, query: str) -> str:
@@ -50,10 +47,15 @@ def run_fragment_url(run_id: str, query: str) -> str:
     return f"{reverse('dashboard:run_fragment')}?{urlencode({'id': run_id})}{f'&{query}' if query else ''}"
 
 
+def address(name: str) -> str:
+    """The same as ``reverse``, which takes its time over each of a thousand links."""
+    return _address_of(name, get_script_prefix(), get_urlconf() or settings.ROOT_URLCONF)
+
+
 @lru_cache(64)
-def _address(prefix: str, name: str) -> str:
-    """The same as ``reverse`` under this prefix, which takes its time over each of a thousand links."""
-    return reverse(name)
+def _address_of(name: str, prefix: str, urlconf: Any) -> str:
+    """What an address hangs on besides its name: a request may have a prefix and addresses of its own."""
+    return reverse(name, urlconf)
 
 
 def _is_path_step(job_id: str) -> bool:

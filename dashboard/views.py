@@ -230,7 +230,7 @@ def _here(request: HttpRequest, panel: Panel) -> str:
     query = request.GET.copy()
     for word in ("updates", "rows", "shown"):
         query.pop(word, None)
-    return reverse(panel.url_name) + (f"?{query.urlencode()}" if query else "")
+    return panel.url + (f"?{query.urlencode()}" if query else "")
 
 
 def away(trouble: str, fix: str) -> JsonResponse:

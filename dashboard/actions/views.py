@@ -10,7 +10,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from dashboard import reads
@@ -151,7 +150,7 @@ def _ask(
 
 
 def _back(request: HttpRequest, found: Action, given: QueryDict) -> str:
-    return own_address(request, given.get("next", "")) or reverse(PANELS[found.panel].url_name)
+    return own_address(request, given.get("next", "")) or PANELS[found.panel].url
 
 
 def _problems(form: ActionForm) -> str:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from django.http import HttpRequest
 
+from dashboard import links
 from dashboard.overall import Overall
 from dashboard.permissions import VIEW
 
@@ -43,6 +44,10 @@ class Panel:
     @property
     def url_name(self) -> str:
         return f"dashboard:{self.slug}"
+
+    @property
+    def url(self) -> str:
+        return links.address(self.url_name)
 
     def context(self, request: HttpRequest, overall: Overall) -> dict[str, Any]:
         """What the template shows. May raise StoreUnavailable and JobNotFound; the views answer those."""
