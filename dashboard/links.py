@@ -12,6 +12,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.urls import get_script_prefix, get_urlconf, reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import get_language
 
 
 def job_url(job_id: str) -> str:
@@ -49,12 +50,13 @@ def run_fragment_url(run_id: str, query: str) -> str:
 
 def address(name: str) -> str:
     """The same as ``reverse``, which takes its time over each of a thousand links."""
-    return _address_of(name, get_script_prefix(), get_urlconf() or settings.ROOT_URLCONF)
+    return _address_of(name, get_script_prefix(), get_urlconf() or settings.ROOT_URLCONF, get_language())
 
 
-@lru_cache(64)
-def _address_of(name: str, prefix: str, urlconf: Any) -> str:
-    """What an address hangs on besides its name: a request may have a prefix and addresses of its own."""
+@lru_cache(128)
+def _address_of(name: str, prefix: str, urlconf: Any, language: str | None) -> str:
+    """What an address hangs on besides its name: a request may have a prefix and addresses of its own, and they may
+    begin with a language (``i18n_patterns``)."""
     return reverse(name, urlconf)
 
 

@@ -9,7 +9,10 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import set_script_prefix
+from django.utils.translation import override
 
+from dashboard import links
+from dashboard.panels import BY_SLUG
 from jobs.models import Schedule
 from tests.dashboard.browsing import tags, text
 from tests.dashboard.sockets import Socket
@@ -86,6 +89,16 @@ def test_all_that_a_page_names_lies_below_the_path_of_the_project(mounted: None,
     assert reader.get("/ops/api/v1/pools/").status_code == 200
     assert "See /ops/api/v1/docs." in reader.get("/ops/api/v1/nothing").content.decode()
     assert Client(headers={"host": "localhost"}).get("/ops/dashboard/")["Location"].startswith("/ops/accounts/login/")
+
+
+def test_addresses_that_begin_with_a_language_lead_to_that_of_the_reader(settings) -> None:
+    settings.ROOT_URLCONF = "tests.dashboard.mounted_by_language"
+
+    with override("de"):
+        assert links.job_url("a") == "/de/dashboard/jobs/a/"
+    with override("en"):
+        assert links.job_url("a") == "/en/dashboard/jobs/a/"
+        assert BY_SLUG["pools"].url == "/en/dashboard/pools/"
 
 
 def test_a_project_without_an_admin_shows_its_staff_no_way_there(mounted: None) -> None:
