@@ -486,6 +486,15 @@ def test_a_job_whose_key_is_taken_while_it_is_resubmitted_does_not_live_beside_t
     assert steps.lease().id == made[0]
 
 
+def test_a_job_that_is_named_twice_is_resubmitted_once(engine: Engine, steps: Steps) -> None:
+    created = enqueue(engine)
+    steps.fail(steps.lease(), "dead")
+
+    assert engine.jobs.resubmit_many([created.id, created.id]) == {created.id: None}
+    assert engine.jobs.get(created.id).resubmissions == 1
+    assert holder(engine) == created.id
+
+
 def test_producers_and_those_who_resubmit_at_once_never_make_two_live_jobs(engine: Engine, steps: Steps) -> None:
     dead: list[str] = []
 

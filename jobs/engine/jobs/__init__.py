@@ -142,7 +142,7 @@ class Jobs(StoredJobs):
     def _resubmit(
         self, job_ids: list[str], payload: bytes | None, ended_by_ms: int | None = None
     ) -> dict[str, SchedulerError | None]:
-        claimed, refused = self.unique_keys.reclaim(job_ids)
+        keyed, refused = self.unique_keys.reclaim(job_ids)
         allowed = [job_id for job_id in job_ids if job_id not in refused]
         decided = self.decide_many(
             "job_resubmit",
@@ -151,7 +151,9 @@ class Jobs(StoredJobs):
             payload=b"" if payload is None else payload,
             ended_by="" if ended_by_ms is None else ended_by_ms,
         )
-        lost = self.unique_keys.confirm([job_id for job_id in claimed if decided[job_id] is None])
+        # Also those that lived when we looked: they may have been cancelled since, and live again by us.
+        revived = [job_id for job_id in keyed if job_id not in refused and decided[job_id] is None]
+        lost = self.unique_keys.confirm(revived)
         return refused | decided | lost
 
     def discard(self, job_id: str) -> None:

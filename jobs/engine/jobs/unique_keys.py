@@ -46,15 +46,20 @@ class UniqueKeys:
                 before, holder = holder, self._claims.take(name, job_id, expected=holder)
                 if holder == job_id and held_by is not None and self._lives_again(held_by, name):
                     holder = self._claims.take(name, before, expected=job_id)
+                    self.confirm([before, job_id])  # others may have gone by what we took, and gave back
         raise OutcomeUnknown("The unique key is fought over; nothing was created.", fix="Try again.")
 
     def reclaim(self, job_ids: list[str]) -> tuple[list[str], dict[str, SchedulerError | None]]:
-        """Dead and cancelled jobs gave up their unique key: those that have it again, and of the others who has it. Of
-        several with the same key the first gets it."""
+        """Dead and cancelled jobs gave up their unique key: they take it again. All that have a key, whatever their
+        state, and of those that did not get it who has it. Of several with the same key the first gets it."""
+        keyed: list[str] = []
         taken: dict[str, str] = {}
         refused: dict[str, SchedulerError | None] = {}
-        for job in self._jobs.get_many(job_ids):
-            if job is None or job.unique_key is None or job.state not in (JobState.DEAD, JobState.CANCELLED):
+        for job in self._jobs.get_many(list(dict.fromkeys(job_ids))):
+            if job is None or job.unique_key is None:
+                continue
+            keyed.append(job.id)
+            if job.state not in (JobState.DEAD, JobState.CANCELLED):
                 continue
             name = claim_name(job.type, job.unique_key)
             holder = None if name in taken else self.claim(name, job.id, "return")
@@ -62,7 +67,7 @@ class UniqueKeys:
                 refused[job.id] = key_taken(holder.id if holder else taken[name], job.unique_key)
             elif self.holds(job, name, once_live=True):
                 taken[name] = job.id
-        return list(taken.values()), refused
+        return keyed, refused
 
     def confirm(self, job_ids: list[str]) -> dict[str, SchedulerError | None]:
         """Of jobs that live again: whether each still has its key. A producer that had found it dead may have taken it
